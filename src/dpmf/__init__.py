@@ -1,0 +1,66 @@
+"""Differentially private matrix factorization: train on ratings, publish item factors, recommend on the device.
+
+>>> import dpmf
+>>> ratings = dpmf.Ratings.of(["ann", "ann", "bob"], ["Heat", "Up", "Up"], [5, 4, 2], scale=(1, 5))
+>>> model = dpmf.SGD(n_factors=2, n_epochs=5).fit(ratings, n_threads=1)
+>>> model.guarantee.mode
+'none'
+
+Names are imported when they are first used, so `import dpmf` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmf.errors import DpmfError
+    from dpmf.evaluation import evaluate
+    from dpmf.methods import SGD
+    from dpmf.model import Model, Person, Recommendation, Release
+    from dpmf.privacy import Guarantee
+    from dpmf.ratings import Items, Ratings, Scale
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DpmfError": "dpmf.errors",
+    "Guarantee": "dpmf.privacy",
+    "Items": "dpmf.ratings",
+    "Model": "dpmf.model",
+    "Person": "dpmf.model",
+    "Ratings": "dpmf.ratings",
+    "Recommendation": "dpmf.model",
+    "Release": "dpmf.model",
+    "SGD": "dpmf.methods",
+    "Scale": "dpmf.ratings",
+    "evaluate": "dpmf.evaluation",
+}
+
+__all__ = [
+    "SGD",
+    "DpmfError",
+    "Guarantee",
+    "Items",
+    "Model",
+    "Person",
+    "Ratings",
+    "Recommendation",
+    "Release",
+    "Scale",
+    "evaluate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpmf' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

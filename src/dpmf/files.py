@@ -1,0 +1,157 @@
+"""Files that are either whole or not there: atomic writes, checksums, JSON and tensors.
+
+Everything is written under a temporary name in the same folder, flushed to the disk and renamed, so that a crash, a
+full disk or Ctrl-C leaves the old file or none, never half of one.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> write_text(folder / "note.json", '{"a": 1}')
+>>> read_json(folder / "note.json")
+{'a': 1}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import DamagedFile, InvalidArgument
+
+_CHUNK = 1 << 20
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole text file atomically, as UTF-8."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o755) -> Iterator[Path]:
+    """Yield an empty folder that becomes `path` when the block ends well, and vanishes otherwise.
+
+    Args:
+        path: the folder to make. Its parents are made too.
+        may_replace: file names that an existing folder may hold and still be replaced; with any other file inside,
+            the folder is not ours to delete and the call is refused.
+        mode: permissions of the folder; 0o700 for what is sensitive.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100  (resolve() would follow a link and replace its target)
+    check_replaceable(path, may_replace)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield work
+        for file in work.iterdir():
+            if file.is_file():
+                _flush(file)
+        work.chmod(mode)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
+            path.replace(old)
+            work.replace(path)
+            shutil.rmtree(old)
+        else:
+            work.replace(path)
+        _flush_folder(path.parent)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def check_replaceable(path: Path, may_replace: Collection[str]) -> None:
+    """Raise `InvalidArgument` if `path` exists and is anything but a folder of the files named."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise InvalidArgument(f"{path} exists and is not a folder: choose another name")
+    if path.is_dir():
+        foreign = sorted(file.name for file in path.iterdir() if file.name not in may_replace)
+        if foreign:
+            raise InvalidArgument(f"{path} holds other files ({foreign[0]}): choose an empty or new folder")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hexadecimal SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file, or raise `DamagedFile`."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DamagedFile(f"{path} is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path} is damaged: it is not JSON ({error})") from None
+
+
+def dump_json(content: Any) -> str:
+    """Return JSON text that ends in a newline; NaN and infinities are refused."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays as a safetensors file."""
+    from safetensors.numpy import save_file
+
+    save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, str(path))
+
+
+def load_tensors(path: Path, expected: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a safetensors file, or raise `DamagedFile` if any of the expected ones is not there."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if not path.is_file():
+        raise DamagedFile(f"{path} is missing")
+    try:
+        tensors: dict[str, NDArray[Any]] = load_file(str(path))
+    except SafetensorError as error:
+        raise DamagedFile(f"{path} is damaged: {error}") from None
+    if set(tensors) != set(expected):
+        raise DamagedFile(f"{path} should hold {sorted(expected)} and holds {sorted(tensors)}")
+    return tensors
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    """Make a rename durable; Windows has no such call, and needs none."""
+    if os.name == "posix":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,5 @@
+"""Privacy: guarantees."""
+
+from dpmf.privacy.guarantee import Guarantee
+
+__all__ = ["Guarantee"]
