@@ -1,0 +1,75 @@
+"""Ratings that are already in memory: pandas, polars, Arrow, scipy.sparse, plain arrays.
+
+None of these libraries is imported here; their objects are recognised by what they can do.
+
+>>> columns_of(["ann"], ["Heat"], [4]).values.tolist()
+[4.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidArgument
+from dpmf.ratings.columns import Columns
+from dpmf.ratings.scan import find_columns
+
+
+def columns_of(
+    data: Any,
+    items: Any = None,
+    values: Any = None,
+    timestamps: Any = None,
+    columns: Mapping[str, str | int] | None = None,
+) -> Columns:
+    """Return the columns of a table, a sparse matrix or three to four lists; see `Ratings.of`."""
+    if hasattr(data, "tocoo"):
+        matrix = data.tocoo()
+        rows, cols = (matrix.row, matrix.col) if hasattr(matrix, "row") else matrix.coords
+        return Columns.of_raw(np.asarray(rows), np.asarray(cols), np.asarray(matrix.data), None)
+    if hasattr(data, "columns"):
+        return _of_table(data, columns)
+    if items is None or values is None:
+        kind = type(data).__name__
+        raise InvalidArgument(
+            f"cannot take ratings from {kind}: give a table, a sparse matrix, or users, items, values"
+        )
+    return Columns.of_raw(
+        _array(data), _array(items), _array(values), None if timestamps is None else _array(timestamps)
+    )
+
+
+def _of_table(table: Any, wanted: Mapping[str, str | int] | None) -> Columns:
+    names = [str(name) for name in getattr(table, "column_names", table.columns)]
+    places = find_columns(f"the {type(table).__name__}", names, len(names), wanted)
+    # pandas alone needs its own column labels, which may not be strings.
+    labels = list(getattr(table, "column_names", table.columns))
+    return Columns.of_raw(*(_column(table, labels[places[role]]) if role in places else None for role in _ORDER))  # type: ignore[arg-type]
+
+
+_ORDER = ("user", "item", "rating", "timestamp")
+
+
+def _column(table: Any, label: Any) -> NDArray[Any]:
+    column = table[label]
+    if hasattr(column, "to_numpy"):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column)
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Return a flat array; lists of mixed types stay what they are instead of becoming NumPy's texts."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    listed = list(values)
+    if listed and isinstance(listed[0], str):
+        array = np.empty(len(listed), object)
+        array[:] = listed
+        return array
+    return np.asarray(listed)

@@ -1,0 +1,173 @@
+"""Ids as people wrote them, and the positions dpmf computes with.
+
+Ids are integers or strings. Anything else (UUIDs, dates) is kept as its text, which is how it is printed anyway.
+
+>>> ids, codes = Ids.factorize(np.array(["b", "a", "b"], object))
+>>> list(ids), codes.tolist()
+(['a', 'b'], [1, 0, 1])
+>>> ids.position("b"), ids.position("z")
+(1, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidRatings
+from dpmf.kernels.ordering import look_up, mark_present
+from dpmf.streams import id_keys
+
+Id = int | str
+_WIDEST_TABLE = 1 << 26  # integer ids that span more than this are looked up by sorting, not in a table
+
+
+class Ids:
+    """An immutable list of distinct ids: position → id, and back.
+
+    Attributes:
+        array: shape (n,), int64 or object (str).
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        array = _canonical(array)
+        self.array = array.astype(np.int64) if array.dtype.kind == "i" else array
+
+    @classmethod
+    def factorize(cls, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
+        """Return the distinct values in ascending order, and for every value its position among them."""
+        values = _canonical(values)
+        if values.dtype.kind != "i":
+            distinct = np.array(sorted(set(values.tolist())), dtype=object)
+            ids = cls(distinct)
+            return ids, ids.encode(values)
+        if len(values) and _span(values) <= _WIDEST_TABLE:
+            lowest = int(values.min())
+            present = np.zeros(_span(values), np.bool_)
+            mark_present(values, lowest, present)
+            ids = cls(np.flatnonzero(present) + lowest)
+            return ids, ids.encode(values)
+        distinct, codes = np.unique(values, return_inverse=True)
+        return cls(distinct), codes.astype(np.int32)
+
+    def encode(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        """Return the position of every value, -1 for values that are not among these ids."""
+        values = _canonical(values)
+        codes = np.empty(len(values), np.int32)
+        if (
+            values.dtype.kind == "i"
+            and self.array.dtype.kind == "i"
+            and len(self)
+            and _span(self.array) <= _WIDEST_TABLE
+        ):
+            lowest = int(self.array.min())
+            table = np.full(_span(self.array), -1, np.int32)
+            table[self.array - lowest] = np.arange(len(self), dtype=np.int32)
+            look_up(values, lowest, table, codes)
+            return codes
+        positions = self._positions
+        if values.dtype.kind == self.array.dtype.kind:
+            codes[:] = [positions.get(value, -1) for value in values.tolist()]
+        else:  # integers on one side, texts on the other: "7" and 7 are the same id
+            texts = {str(one): place for one, place in positions.items()}
+            codes[:] = [texts.get(str(value), -1) for value in values.tolist()]
+        return codes
+
+    def position(self, one: object) -> int | None:
+        """Return the position of an id, or None. The text of an integer id is found too."""
+        if isinstance(one, np.integer):
+            one = int(one)
+        found = self._positions.get(one)
+        if found is None and isinstance(one, str) and self.array.dtype.kind == "i":
+            number = as_integer(one)
+            return None if number is None else self._positions.get(number)
+        if found is None and not isinstance(one, str) and self.array.dtype.kind != "i":
+            return self._positions.get(str(one))
+        return found
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """One 64-bit key per id, a function of the id alone; see `dpmf.streams`."""
+        return id_keys(self.array)
+
+    @cached_property
+    def _positions(self) -> dict[object, int]:
+        return {one: place for place, one in enumerate(self.array.tolist())}
+
+    def first_repeated(self) -> Id | None:
+        """Return an id that occurs twice, if any does."""
+        last_places = self._positions
+        return next((one for place, one in enumerate(self) if last_places[one] != place), None)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, position: int) -> Id:
+        one: Id = self.array[position]
+        return one if isinstance(one, str) else int(one)
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self.array.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ids) and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _span(integers: NDArray[Any]) -> int:
+    return int(integers.max()) - int(integers.min()) + 1
+
+
+def as_integer(text: str) -> int | None:
+    """Return the 64-bit integer that a text spells in the usual way: "7", not "007" or " 7"."""
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if str(number) == text and _fits(number) else None
+
+
+def ids_of_texts(texts: Sequence[str]) -> NDArray[Any]:
+    """Return ids read from text: integers if every one is spelt as an integer, else the texts themselves.
+
+    >>> ids_of_texts(["7", "8"]), ids_of_texts(["7", "008"])
+    (array([7, 8]), array(['7', '008'], dtype=object))
+    """
+    numbers = [as_integer(text) for text in texts]
+    if None in numbers:
+        return np.array(texts, object)
+    return np.array(numbers, np.int64)
+
+
+def _fits(number: int) -> bool:
+    return -(1 << 63) <= number < 1 << 63
+
+
+def _canonical(values: NDArray[Any]) -> NDArray[Any]:
+    """Return ids as signed integers (not copied if they are), or as an object array of str."""
+    values = np.asarray(values)
+    if values.ndim != 1:
+        raise InvalidRatings(f"ids must be a flat list, not an array of shape {values.shape}")
+    kind = values.dtype.kind
+    if kind == "i":
+        return values
+    if kind == "u" and (not len(values) or int(values.max()) < 1 << 63):
+        return values.astype(np.int64)
+    if kind == "f":
+        whole = values.astype(np.int64, copy=True) if np.isfinite(values).all() else None
+        if whole is None or (whole != values).any():
+            raise InvalidRatings("ids must be integers or strings: a column of fractions or NaN is not a column of ids")
+        return whole
+    listed = values.tolist()
+    if any(one is None or one != one for one in listed):
+        raise InvalidRatings("ids must be integers or strings: a missing id was found")
+    if listed and all(type(one) is int and _fits(one) for one in listed):
+        return np.array(listed, np.int64)
+    texts = np.empty(len(listed), object)
+    texts[:] = [one if isinstance(one, str) else str(one) for one in listed]
+    return texts

@@ -1,0 +1,191 @@
+"""The `Ratings` type: who rated what how, checked, merged and in order.
+
+>>> ratings = Ratings.of(["ann", "bob", "ann"], ["Heat", "Heat", "Alien"], [5, 3, 4], scale=(1, 5))
+>>> ratings
+Ratings(3 ratings, 2 users, 2 items, scale 1:5)
+>>> train, test = ratings.split(0.5, seed=1)
+>>> len(train) + len(test)
+3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidArgument
+from dpmf.ratings.ids import Id, Ids
+from dpmf.ratings.items import Items
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The lowest and the highest rating there can be.
+
+    Attributes:
+        lo, hi: the ends of the scale.
+        declared: whether it was given as a public fact, rather than found in the ratings.
+    """
+
+    lo: float
+    hi: float
+    declared: bool = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.lo) and np.isfinite(self.hi) and self.lo < self.hi):
+            raise InvalidArgument(f"scale {self.lo:g}:{self.hi:g} is not a scale: give lowest and highest, such as 1:5")
+
+    @classmethod
+    def parse(cls, text: str) -> Scale:
+        """Read "1:5"."""
+        lo, colon, hi = text.partition(":")
+        try:
+            return cls(float(lo), float(hi)) if colon else cls(0.0, 0.0)
+        except ValueError:
+            raise InvalidArgument(f"scale {text!r} is not a scale: write lowest:highest, such as 1:5") from None
+
+    @property
+    def middle(self) -> float:
+        """The midpoint, a public stand-in for a mean."""
+        return (self.lo + self.hi) / 2
+
+    @property
+    def liked(self) -> float:
+        """The rating from which on an item counts as liked: three quarters up the scale."""
+        return self.lo + 0.75 * (self.hi - self.lo)
+
+    def __str__(self) -> str:
+        return f"{self.lo:g}:{self.hi:g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings:
+    """Ratings, sorted by user and item, one per (user, item).
+
+    Attributes:
+        indptr: shape (n_users + 1,), where each user's ratings begin.
+        items: shape (n,), int32, positions in the catalogue.
+        values: shape (n,), float32.
+        timestamps: shape (n,), int64, or None.
+        user_ids: the users, in the order of `indptr`.
+        catalogue: all items, rated or not.
+        scale: of the values.
+        name: what to call the data set in reports, or "".
+    """
+
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    values: NDArray[np.float32]
+    timestamps: NDArray[np.int64] | None
+    user_ids: Ids
+    catalogue: Items
+    scale: Scale
+    name: str = field(default="")
+
+    @classmethod
+    def read(cls, source: str | Path, **options: Any) -> Ratings:
+        """Read ratings from a catalogue name, a file or a folder; see `dpmf.ratings.reading.read`."""
+        from dpmf.ratings.reading import read
+
+        return read(source, **options)
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        items: Any = None,
+        values: Any = None,
+        timestamps: Any = None,
+        *,
+        scale: Scale | tuple[float, float] | None = None,
+        catalogue: Items | Sequence[Id] | None = None,
+        columns: Mapping[str, str | int] | None = None,
+        duplicates: str = "last",
+        missing: float | None = None,
+    ) -> Ratings:
+        """Take ratings from memory.
+
+        Args:
+            data: a pandas, polars or Arrow table; a scipy.sparse matrix (ids are row and column numbers); or the
+                users, with items and values as the next two arguments.
+            items, values, timestamps: columns, if `data` holds the users.
+            scale: lowest and highest possible rating; the extremes of the data if not given (not for private runs).
+            catalogue: all items; those met in the data if not given (not for private runs).
+            columns: names of the columns of a table, by role: user, item, rating, timestamp.
+            duplicates: what to do with several ratings of one item by one user: "last", "first", "mean" or "error".
+            missing: a value that means "no rating".
+        """
+        from dpmf.ratings.assembling import assemble
+        from dpmf.ratings.frames import columns_of
+
+        return assemble(
+            columns_of(data, items, values, timestamps, columns),
+            scale=scale,
+            catalogue=catalogue_of(data, catalogue),
+            duplicates=duplicates,
+            missing=missing,
+        )
+
+    def split(self, test: float = 0.1, *, seed: int = 0, how: str = "random") -> tuple[Ratings, Ratings]:
+        """Return training and test ratings; see `dpmf.ratings.splitting.held_out` for the ways to split."""
+        from dpmf.ratings.splitting import held_out
+
+        mask = held_out(self, test, seed=seed, how=how)
+        return self.select(~mask), self.select(mask)
+
+    def select(self, mask: NDArray[np.bool_]) -> Ratings:
+        """Return the ratings marked; all users and items stay, with or without ratings."""
+        kept = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(mask, out=kept[1:])
+        return replace(
+            self,
+            indptr=kept[self.indptr],
+            items=self.items[mask],
+            values=self.values[mask],
+            timestamps=None if self.timestamps is None else self.timestamps[mask],
+        )
+
+    def of_user(self, user: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the items and values of the user at this position."""
+        part = slice(self.indptr[user], self.indptr[user + 1])
+        return self.items[part], self.values[part]
+
+    @property
+    def users(self) -> NDArray[np.int32]:
+        """The user of every rating, shape (n,)."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
+
+    @property
+    def n_users(self) -> int:
+        """The number of users, those without a rating included."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """The number of items in the catalogue."""
+        return len(self.catalogue)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Ratings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
+
+
+def catalogue_of(data: Any, catalogue: Items | Sequence[Id] | None) -> Items | None:
+    """Return the catalogue as given, or that of a sparse matrix: its columns are all the items there are."""
+    if isinstance(catalogue, Items):
+        return catalogue
+    if catalogue is not None:
+        return Items.of(catalogue)
+    if hasattr(data, "tocoo"):
+        return Items.of(np.arange(data.shape[1]), declared=False)
+    return None
