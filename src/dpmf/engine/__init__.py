@@ -1,0 +1,1 @@
+"""The engine: the block grid, its schedule, and the threads that run kernels over it."""

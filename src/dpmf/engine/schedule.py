@@ -1,0 +1,49 @@
+"""Which block may run when.
+
+Strip s visits tier (s + d) mod T at step d of an epoch. A block may start when its strip's previous block is done and
+its tier's previous visitor, strip s + 1 at step d - 1, is done too. So no two running blocks share a user or an item,
+and every block finds its rows exactly as in the run on one thread.
+
+>>> schedule = Schedule(2)
+>>> schedule.take(), schedule.take(), schedule.take()
+((0, 0), (1, 1), None)
+>>> schedule.finish(0); schedule.finish(1)
+>>> schedule.take(), schedule.take()
+((0, 1), (1, 0))
+"""
+
+from __future__ import annotations
+
+
+class Schedule:
+    """The state of one epoch over a T × T grid. Not locked: callers hold their own lock."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._done = [0] * size  # steps finished, per strip
+        self._busy = [False] * size
+        self._left = size * size
+
+    @property
+    def finished(self) -> bool:
+        """Whether every block has run."""
+        return self._left == 0
+
+    def take(self) -> tuple[int, int] | None:
+        """Return (strip, tier) of a block that may start now, the one furthest behind, or None."""
+        ready = [strip for strip in range(self._size) if self._ready(strip)]
+        if not ready:
+            return None
+        strip = min(ready, key=self._done.__getitem__)
+        self._busy[strip] = True
+        return strip, (strip + self._done[strip]) % self._size
+
+    def finish(self, strip: int) -> None:
+        """Note that the strip's running block is done."""
+        self._busy[strip] = False
+        self._done[strip] += 1
+        self._left -= 1
+
+    def _ready(self, strip: int) -> bool:
+        step = self._done[strip]
+        return step < self._size and not self._busy[strip] and self._done[(strip + 1) % self._size] >= step

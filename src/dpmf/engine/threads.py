@@ -1,0 +1,120 @@
+"""Running kernels on threads. Kernels release the GIL, so plain threads use all cores.
+
+>>> squares = [0] * 4
+>>> def work(task): squares[task] = task * task
+>>> run_tasks(work, 4, n_threads=2)
+>>> squares
+[0, 1, 4, 9]
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.schedule import Schedule
+from dpmf.errors import InvalidArgument
+
+_WAKE_SECONDS = 0.1  # how soon the waiting thread notices Ctrl-C
+
+
+def thread_count(n_threads: int | None) -> int:
+    """Return the number of threads to use: as given, or the CPUs this process may use."""
+    if n_threads is None:
+        return available_cpus()
+    if n_threads < 1:
+        raise InvalidArgument(f"n_threads={n_threads}: give at least 1, or None for all CPUs")
+    return n_threads
+
+
+def available_cpus() -> int:
+    """Return how many CPUs the operating system and the container let this process use."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(affinity, _container_limit() or affinity))
+
+
+def _container_limit(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the CPU quota of control group version 2, rounded up, or None if there is none."""
+    try:
+        quota, period = (group / "cpu.max").read_text().split()
+        return -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        return None
+
+
+def run_tasks(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None:
+    """Call work(0), …, work(n_tasks - 1), several at a time; the first error stops the rest and is raised."""
+    tasks = iter(range(n_tasks))
+    lock = threading.Lock()
+
+    def loop(stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            with lock:
+                task = next(tasks, None)
+            if task is None:
+                return
+            work(task)
+
+    _run(loop, min(n_threads, n_tasks))
+
+
+def run_blocks(visit: Callable[[int, int], float], size: int, n_threads: int) -> NDArray[np.float64]:
+    """Call visit(strip, tier) for every block of an epoch, in an order `Schedule` allows.
+
+    Returns:
+        What the calls returned, shape (size, size): the same for any number of threads.
+    """
+    results = np.zeros((size, size))
+    schedule = Schedule(size)
+    changed = threading.Condition()
+
+    def loop(stopped: threading.Event) -> None:
+        while True:
+            with changed:
+                while (block := schedule.take()) is None and not schedule.finished and not stopped.is_set():
+                    changed.wait(_WAKE_SECONDS)
+                if block is None or stopped.is_set():
+                    return
+            results[block] = visit(*block)
+            with changed:
+                schedule.finish(block[0])
+                changed.notify_all()
+
+    _run(loop, min(n_threads, size))
+    return results
+
+
+def _run(loop: Callable[[threading.Event], None], n_threads: int) -> None:
+    """Run the loop on so many threads (none, for one) until all end; pass on the first error, or Ctrl-C."""
+    stopped = threading.Event()
+    if n_threads <= 1:
+        loop(stopped)
+        return
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            loop(stopped)
+        except BaseException as error:
+            errors.append(error)
+            stopped.set()
+
+    threads = [threading.Thread(target=guarded, name=f"dpmf-{place}", daemon=True) for place in range(n_threads)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_WAKE_SECONDS)
+    except BaseException:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+        raise
+    if errors:
+        raise errors[0]
