@@ -1,0 +1,112 @@
+"""How good a model or a release is on ratings it has not seen.
+
+The figures are for whoever holds the data: no guarantee covers them.
+
+>>> import dpmf
+>>> ratings = dpmf.Ratings.of([1, 1, 2, 2, 3], [1, 2, 1, 2, 1], [5, 1, 5, 1, 5], scale=(1, 5))
+>>> train, test = ratings.split(0.4, seed=4)
+>>> model = dpmf.SGD(n_factors=2, n_epochs=3).fit(train, n_threads=1)
+>>> sorted(dpmf.evaluate(model, test, k=1))
+['coverage@1', 'hit_rate@1', 'mae', 'ndcg@1', 'recall@1', 'rmse']
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
+from dpmf.kernels.scoring import predict_pairs
+from dpmf.model import Model, Release
+from dpmf.model.batch import recommend_many
+from dpmf.model.person import fold_in_many
+from dpmf.ratings import Ratings
+
+_PAIRS_PER_TASK = 1 << 16
+
+
+def evaluate(
+    model: Model | Release, test: Ratings, *, known: Ratings | None = None, k: int = 10, n_threads: int | None = None
+) -> dict[str, float]:
+    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k.
+
+    Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on;
+    candidates are all items of the catalogue that the person has not already rated.
+
+    Args:
+        model: a model, which knows its users; or a release, into which people are folded with their known ratings.
+        test: the held-out ratings.
+        known: the ratings to fold in, from the same split; needed for a release.
+        k: the length of the lists for ranking figures.
+        n_threads: all CPUs by default.
+    """
+    n_threads = thread_count(n_threads)
+    model = _folded(model, test, known, n_threads)
+    if not len(test):
+        raise InvalidArgument("there are no test ratings: hold out a larger part")
+    errors = prediction_errors(model, test, n_threads=n_threads)
+    indptr, relevant = _relevant(test)
+    asked = np.flatnonzero(np.diff(indptr))
+    batch = recommend_many(
+        model.release, model.user_factors[asked], model.user_biases[asked], *_rows(model, asked), k, n_threads=n_threads
+    )
+    asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
+    return {
+        "rmse": rmse(errors),
+        "mae": mae(errors),
+        f"recall@{k}": recall(batch.positions, asked_indptr, relevant),
+        f"ndcg@{k}": ndcg(batch.positions, asked_indptr, relevant),
+        f"hit_rate@{k}": hit_rate(batch.positions, asked_indptr, relevant),
+        f"coverage@{k}": coverage(batch.positions, len(model.release.items)),
+    }
+
+
+def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = None) -> NDArray[np.float64]:
+    """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
+    if test.user_ids != model.user_ids or test.catalogue.ids != model.release.items.ids:
+        raise InvalidArgument("test ratings and model have different users or items: use both parts of one split")
+    release, users = model.release, test.users
+    predicted = np.empty(len(test), np.float32)
+
+    def predict(task: int) -> None:
+        first = task * _PAIRS_PER_TASK
+        predict_pairs(
+            users, test.items, model.user_factors, release.item_factors, model.user_biases, release.item_biases,
+            release.mean, first, min(first + _PAIRS_PER_TASK, len(test)), predicted,
+        )  # fmt: skip
+
+    run_tasks(predict, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
+    return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values
+
+
+def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:
+    """Return the errors of the free baseline, the mean of one's own training ratings (the midpoint if none)."""
+    counts = np.diff(train.indptr)
+    sums = np.bincount(train.users, train.values, minlength=train.n_users)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle)
+    return np.asarray(means[test.users] - test.values, np.float64)
+
+
+def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:
+    """Return a model as it is; of a release, one whose users are folded in from their known ratings."""
+    if isinstance(model, Model):
+        return model
+    if known is None:
+        raise InvalidArgument("a release knows no users: give their other ratings as known=…")
+    biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
+    return Model(model, known.user_ids, factors, biases, known.indptr, known.items)
+
+
+def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    liked = test.select(test.values >= test.scale.liked)
+    return liked.indptr, liked.items
+
+
+def _rows(model: Model, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the seen items of some users as a list of their own."""
+    counts = np.diff(model.seen_indptr)
+    chosen = np.zeros(len(counts), np.bool_)
+    chosen[places] = True
+    return np.concatenate([[0], np.cumsum(counts[places])]), model.seen_items[np.repeat(chosen, counts)]

@@ -1,0 +1,44 @@
+"""The methods, one file each.
+
+>>> configure("sgd", {"n_factors": "8"})
+SGD(n_factors=8, n_epochs=30, learning_rate=0.02, regularization=0.06, decay='linear', initial_sd=0.05, \
+validation=0.0, patience=3, seed=0)
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dpmf.errors import InvalidArgument
+from dpmf.methods.sgd import SGD
+
+METHODS: Mapping[str, type[SGD]] = {"sgd": SGD}
+
+__all__ = ["METHODS", "SGD", "configure"]
+
+
+def configure(name: str, settings: Mapping[str, Any]) -> SGD:
+    """Return a method with some of its fields set; texts are read as Python literals where they are any."""
+    if name not in METHODS:
+        raise InvalidArgument(f"method {name!r} is not known: choose from {', '.join(METHODS)}")
+    fields = [field.name for field in dataclasses.fields(METHODS[name])]
+    for field in settings:
+        if field not in fields:
+            raise InvalidArgument(f"{name} has no setting {field!r}: it has {', '.join(fields)}")
+    values = {field: _literal(value) for field, value in settings.items()}
+    try:
+        return METHODS[name](**values)
+    except TypeError as error:
+        raise InvalidArgument(f"a setting of {name} has the wrong type: {error}") from None
+
+
+def _literal(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value

@@ -1,0 +1,7 @@
+"""Model and Release, fold-in and recommendations."""
+
+from dpmf.model.model import EpochRecord, Model
+from dpmf.model.person import Person, Recommendation
+from dpmf.model.release import Release, Ridge
+
+__all__ = ["EpochRecord", "Model", "Person", "Recommendation", "Release", "Ridge"]

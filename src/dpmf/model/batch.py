@@ -1,0 +1,95 @@
+"""The best items of many people at once, without a people × items matrix.
+
+>>> import dpmf
+>>> ratings = dpmf.Ratings.of(["ann", "ann", "bob"], ["Heat", "Up", "Up"], [5, 4, 2], scale=(1, 5))
+>>> model = dpmf.SGD(n_factors=2, n_epochs=3).fit(ratings, n_threads=1)
+>>> [[one.title for one in items] for items in model.recommend_batch(k=1)]
+[[], ['Heat']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.kernels.scoring import NEVER, best_items_of_people
+from dpmf.model.person import Recommendation, as_recommendation, check_k, position_of
+from dpmf.model.release import Release
+
+_PEOPLE_PER_TASK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Recommendations for many people, as arrays; iterate for lists in words.
+
+    Attributes:
+        release: where the items are from.
+        positions: shape (n, k), int32, catalogue positions, best first; -1 where there were too few candidates.
+        scores: shape (n, k), float32, expected ratings, not clipped to the scale.
+    """
+
+    release: Release
+    positions: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, place: int) -> list[Recommendation]:
+        pairs = zip(self.positions[place], self.scores[place], strict=True)
+        return [as_recommendation(self.release, item, score, clip=True) for item, score in pairs if item >= 0]
+
+    def __iter__(self) -> Iterator[list[Recommendation]]:
+        return (self[place] for place in range(len(self)))
+
+
+def recommend_many(
+    release: Release,
+    factors: NDArray[np.float32],
+    biases: NDArray[np.float32],
+    seen_indptr: NDArray[np.int64],
+    seen_items: NDArray[np.int32],
+    k: int,
+    *,
+    only: Iterable[object] | None = None,
+    exclude: Iterable[object] = (),
+    n_threads: int | None = None,
+) -> Batch:
+    """Return the k best items of each person.
+
+    Args:
+        release: item side.
+        factors, biases: shape (n, K) and (n,), the people.
+        seen_indptr, seen_items: items that person i may not get (CSR).
+        k: how many, at most.
+        only, exclude: items (ids or titles) to choose from, and to leave out.
+        n_threads: all CPUs by default.
+    """
+    check_k(k)
+    n_people = len(factors)
+    best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
+    best_scores = np.empty(best_items.shape, np.float32)
+    transposed = np.ascontiguousarray(release.item_factors.T)
+    offsets = release.item_biases.copy()
+    if only is not None:
+        allowed = np.zeros(len(offsets), np.bool_)
+        allowed[[position_of(release, item) for item in only]] = True
+        offsets[~allowed] = 2 * NEVER
+    offsets[[position_of(release, item) for item in exclude]] = 2 * NEVER
+
+    def work(task: int) -> None:
+        first = task * _PEOPLE_PER_TASK
+        best_items_of_people(
+            factors, transposed, offsets, seen_indptr, seen_items,
+            first, min(first + _PEOPLE_PER_TASK, n_people), best_items, best_scores,
+        )  # fmt: skip
+
+    run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), thread_count(n_threads))
+    best_scores += (release.mean + biases)[:, None]
+    best_scores[best_items < 0] = 0.0
+    return Batch(release, best_items, best_scores)

@@ -1,0 +1,165 @@
+"""What stays inside: a trained model with the factors of every user. Sensitive.
+
+>>> from dpmf.ratings import Ratings
+>>> from dpmf.methods import SGD
+>>> ratings = Ratings.of(["ann", "ann", "bob"], ["Heat", "Up", "Up"], [5, 4, 2], scale=(1, 5))
+>>> model = SGD(n_factors=2, n_epochs=3).fit(ratings, n_threads=1)
+>>> [one.item for one in model.recommend("bob", k=1)]
+['Heat']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import DamagedFile, InvalidArgument, UnknownId
+from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.model.batch import Batch, recommend_many
+from dpmf.model.person import Person, Recommendation
+from dpmf.model.release import Release
+from dpmf.privacy import Guarantee
+from dpmf.ratings.ids import Ids
+
+FORMAT_VERSION = 1
+FILES = ("model.safetensors", "model.json", "SENSITIVE", "release")
+_TENSORS = ("user_factors", "user_biases", "seen_indptr", "seen_items")
+_WARNING = (
+    "This folder holds what people rated and a profile of each of them. It is not a release: do not publish it.\n"
+)
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What happened in one epoch.
+
+    Attributes:
+        epoch: from 1.
+        seconds: wall time of the updates.
+        train_rmse: error on the training ratings as they were visited.
+        validation_rmse: error on the validation part after the epoch, or None without one.
+    """
+
+    epoch: int
+    seconds: float
+    train_rmse: float
+    validation_rmse: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained model.
+
+    Attributes:
+        release: the part that may be published (as far as its guarantee goes).
+        user_ids: the users.
+        user_factors: shape (n_users, K), float32.
+        user_biases: shape (n_users,), float32.
+        seen_indptr, seen_items: which items each user has rated, as in `Ratings`.
+        history: one record per epoch.
+    """
+
+    release: Release
+    user_ids: Ids
+    user_factors: NDArray[np.float32]
+    user_biases: NDArray[np.float32]
+    seen_indptr: NDArray[np.int64]
+    seen_items: NDArray[np.int32]
+    history: tuple[EpochRecord, ...] = field(default=())
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the release; the model itself has none."""
+        return self.release.guarantee
+
+    def person(self, user: object) -> Person:
+        """Return a user with the profile learnt in training."""
+        place = self._place(user)
+        seen = self.seen_items[self.seen_indptr[place] : self.seen_indptr[place + 1]]
+        return Person(self.release, float(self.user_biases[place]), self.user_factors[place], seen)
+
+    def predict(self, user: object, items: Iterable[object]) -> NDArray[np.float64]:
+        """Return the expected ratings of items by one user; see `Person.predict`."""
+        return self.person(user).predict(items)
+
+    def recommend(self, user: object, k: int = 10, **choice: Any) -> list[Recommendation]:
+        """Return the best items for one user; arguments as in `Person.recommend`."""
+        return self.person(user).recommend(k, **choice)
+
+    def recommend_batch(
+        self,
+        users: Sequence[object] | None = None,
+        k: int = 10,
+        *,
+        include_rated: bool = False,
+        only: Iterable[object] | None = None,
+        exclude: Iterable[object] = (),
+        n_threads: int | None = None,
+    ) -> Batch:
+        """Return the best items of many users (all by default) at once; arguments as in `Person.recommend`."""
+        places = (
+            np.arange(len(self.user_ids))
+            if users is None
+            else np.array([self._place(user) for user in users], np.int64)
+        )
+        if include_rated:
+            indptr, seen = np.zeros(len(places) + 1, np.int64), np.zeros(0, np.int32)
+        elif users is None:
+            indptr, seen = self.seen_indptr, self.seen_items
+        else:
+            parts = [self.seen_items[self.seen_indptr[place] : self.seen_indptr[place + 1]] for place in places]
+            indptr = np.cumsum([0, *map(len, parts)])
+            seen = np.concatenate([np.zeros(0, np.int32), *parts])
+        return recommend_many(
+            self.release, self.user_factors[places], self.user_biases[places], indptr, seen, k,
+            only=only, exclude=exclude, n_threads=n_threads,
+        )  # fmt: skip
+
+    def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
+        """Return the items nearest to one item; see `Release.similar_items`."""
+        return self.release.similar_items(item, k)
+
+    def _place(self, user: object) -> int:
+        place = self.user_ids.position(user)
+        if place is None:
+            raise UnknownId(f"user {user!r} was not in the training ratings: fold them in with release.fold_in(…)")
+        return place
+
+    def save(self, folder: str | Path) -> None:
+        """Write the whole model, user factors included, to a folder that only its owner can read."""
+        with new_folder(Path(folder), may_replace=FILES, mode=0o700) as work:
+            save_tensors(work / "model.safetensors", {name: getattr(self, name) for name in _TENSORS})
+            self.release.save(work / "release")
+            facts = {
+                "format": "dpmf-model",
+                "version": FORMAT_VERSION,
+                "user_ids": list(self.user_ids),
+                "history": [asdict(record) for record in self.history],
+                "sha256": sha256_of(work / "model.safetensors"),
+            }
+            write_text(work / "model.json", dump_json(facts))
+            write_text(work / "SENSITIVE", _WARNING)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Model:
+        """Read a model that `save` wrote."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InvalidArgument(f"no model at {folder}: name the folder that `dpmf train --model` wrote")
+        facts = read_json(folder / "model.json")
+        if not isinstance(facts, dict) or facts.get("format") != "dpmf-model" or facts.get("version") != FORMAT_VERSION:
+            raise DamagedFile(f"{folder} is not a model of format {FORMAT_VERSION}")
+        tensors = load_tensors(folder / "model.safetensors", _TENSORS)
+        if sha256_of(folder / "model.safetensors") != facts.get("sha256"):
+            raise DamagedFile(
+                f"{folder / 'model.safetensors'} is damaged: it is not the file that model.json describes"
+            )
+        ids = np.empty(len(facts["user_ids"]), object)
+        ids[:] = facts["user_ids"]
+        history = tuple(EpochRecord(**record) for record in facts["history"])
+        return cls(Release.load(folder / "release"), Ids(ids), history=history, **tensors)

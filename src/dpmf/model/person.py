@@ -1,0 +1,197 @@
+"""One person's side: profile, predictions and recommendations, from a release and their own ratings alone.
+
+Nothing here sends or stores anything; it runs where the ratings are.
+
+>>> import numpy as np
+>>> from dpmf.model.release import Release, Ridge
+>>> from dpmf.privacy import Guarantee
+>>> from dpmf.ratings import Items, Scale
+>>> release = Release(
+...     items=Items.of([1, 2, 3], ["Heat", "Alien", "Up"]), scale=Scale(1, 5), mean=3.0,
+...     item_factors=np.array([[1, 0], [1, 0], [0, 1]], np.float32), item_biases=np.zeros(3, np.float32),
+...     ridge=Ridge(1.0, 0.1), configuration={}, guarantee=Guarantee.none())
+>>> me = release.fold_in({"Heat": 5})
+>>> [one.title for one in me.recommend(k=2)]
+['Alien', 'Up']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidArgument, UnknownId
+from dpmf.kernels.ridge import solve_people
+from dpmf.kernels.scoring import NEVER, keep_best
+from dpmf.model.release import Release
+from dpmf.ratings.ids import Id
+
+
+class Recommendation(NamedTuple):
+    """An item and how well it is expected to do."""
+
+    item: Id
+    title: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Somebody with a bias and factors of their own.
+
+    Attributes:
+        release: what they are computed from.
+        bias: how much above or below the rest this person rates.
+        factors: shape (K,).
+        rated: shape (n,), int32, positions of the items already rated.
+        unknown: items of theirs that are not in the catalogue, and were left out.
+    """
+
+    release: Release
+    bias: float
+    factors: NDArray[np.float32]
+    rated: NDArray[np.int32]
+    unknown: tuple[object, ...] = ()
+
+    def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
+        """Return the expected ratings of items (ids or titles), within the scale."""
+        places = [position_of(self.release, item) for item in items]
+        return np.clip(self._scores()[places].astype(np.float64), self.release.scale.lo, self.release.scale.hi)
+
+    def recommend(
+        self,
+        k: int = 10,
+        *,
+        only: Iterable[object] | None = None,
+        exclude: Iterable[object] = (),
+        include_rated: bool = False,
+    ) -> list[Recommendation]:
+        """Return the k best items, best first, with the expected rating as score.
+
+        Args:
+            k: how many, at most.
+            only: items (ids or titles) to choose from; all of them by default.
+            exclude: items to leave out.
+            include_rated: whether items already rated may come up again.
+        """
+        check_k(k)
+        scores = self._scores()
+        if only is not None:
+            allowed = np.zeros(len(scores), np.bool_)
+            allowed[[position_of(self.release, item) for item in only]] = True
+            scores[~allowed] = NEVER
+        scores[[position_of(self.release, item) for item in exclude]] = NEVER
+        if not include_rated:
+            scores[self.rated] = NEVER
+        return best_of(self.release, scores, k, clip=True)
+
+    def _scores(self) -> NDArray[np.float32]:
+        release = self.release
+        scores = release.item_factors @ self.factors + release.item_biases + np.float32(release.mean + self.bias)
+        return np.asarray(scores, np.float32)
+
+
+def fold_in(release: Release, ratings: Mapping[Any, float]) -> Person:
+    """Return a person fitted to their own ratings: ridge regression of bias and factors.
+
+    Args:
+        release: what is public.
+        ratings: item (id first, then exact title) → rating on the release's scale. Items outside the catalogue are
+            left out and listed in `Person.unknown`.
+    """
+    known: dict[int, float] = {}
+    unknown = []
+    for item, value in ratings.items():
+        _check_rating(release, item, value)
+        position = release.items.find(item)
+        if position is None:
+            unknown.append(item)
+        elif position in known:
+            raise InvalidArgument(f"{item!r} is rated twice, by id and by title: keep one")
+        else:
+            known[position] = float(value)
+    if unknown and not known:
+        raise InvalidArgument(f"none of the rated items is in the catalogue (the first is {unknown[0]!r})")
+    items = np.array(sorted(known), np.int32)
+    values = np.array([known[item] for item in items.tolist()], np.float32)
+    biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
+    return Person(release, float(biases[0]), factors[0], items, tuple(unknown))
+
+
+def fold_in_many(
+    release: Release,
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return biases, shape (n,), and factors, shape (n, K), of many people given by their ratings (CSR)."""
+    from dpmf.engine.threads import run_tasks
+
+    n_people = len(indptr) - 1
+    biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
+    chunk = 256
+
+    def solve(task: int) -> None:
+        solve_people(
+            indptr, items, values, task * chunk, min((task + 1) * chunk, n_people), release.item_factors,
+            release.item_biases, release.mean, release.ridge.bias, release.ridge.factors, release.ridge.per_rating,
+            biases, factors,
+        )  # fmt: skip
+
+    run_tasks(solve, -(-n_people // chunk), n_threads)
+    return biases, factors
+
+
+def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
+    """Return the k items nearest to one item, by the cosine of their factors; the item itself is not among them."""
+    check_k(k)
+    place = position_of(release, item)
+    lengths = np.linalg.norm(release.item_factors, axis=1)
+    unit = release.item_factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
+    scores = np.asarray(unit @ unit[place], np.float32)
+    scores[place] = NEVER
+    return best_of(release, scores, k, clip=False)
+
+
+def best_of(release: Release, scores: NDArray[np.float32], k: int, *, clip: bool) -> list[Recommendation]:
+    """Return the k best-scored items; `clip` keeps the scores shown within the rating scale."""
+    best_items, best_scores = np.empty(min(k, len(scores)), np.int32), np.empty(min(k, len(scores)), np.float32)
+    keep_best(scores, best_items, best_scores)
+    return [
+        as_recommendation(release, item, score, clip=clip)
+        for item, score in zip(best_items, best_scores, strict=True)
+        if item >= 0
+    ]
+
+
+def as_recommendation(release: Release, item: Any, score: Any, *, clip: bool) -> Recommendation:
+    """Return an item position and a score in a person's terms."""
+    shown = min(max(float(score), release.scale.lo), release.scale.hi) if clip else float(score)
+    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4))
+
+
+def position_of(release: Release, item: object) -> int:
+    """Return an item's position, or raise `UnknownId` with a suggestion."""
+    position = release.items.find(item)
+    if position is None:
+        close = release.items.close_titles(str(item))
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "use an id or an exact title"
+        raise UnknownId(f"item {item!r} is not in the catalogue: {hint}")
+    return position
+
+
+def check_k(k: int) -> None:
+    """Refuse to recommend fewer than one item."""
+    if k < 1:
+        raise InvalidArgument(f"k={k}: ask for at least 1 item")
+
+
+def _check_rating(release: Release, item: object, value: Any) -> None:
+    scale = release.scale
+    if not isinstance(value, int | float | np.number) or not scale.lo <= float(value) <= scale.hi:
+        raise InvalidArgument(f"the rating {value!r} of {item!r} is not on the scale {scale}")

@@ -1,0 +1,182 @@
+"""What leaves the building: item factors, biases, the mean, the catalogue, and what is promised about them.
+
+On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
+latter are a whitelist: no count of users or ratings, no error figure, no path, no time.
+
+>>> import numpy as np, tempfile
+>>> release = Release(
+...     items=Items.of([1, 2], ["Heat", "Alien"]), scale=Scale(1, 5), mean=3.0,
+...     item_factors=np.ones((2, 2), np.float32), item_biases=np.zeros(2, np.float32), ridge=Ridge(1.0, 1.0),
+...     configuration={"method": "sgd"}, guarantee=Guarantee.none())
+>>> folder = tempfile.mkdtemp() + "/release"
+>>> release.save(folder)
+>>> Release.load(folder).items.titles
+('Heat', 'Alien')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Scale
+from dpmf.ratings.ids import Ids
+
+if TYPE_CHECKING:
+    from dpmf.model.person import Person, Recommendation
+
+FORMAT_VERSION = 1
+TENSOR_FILE = "release.safetensors"
+FACTS_FILE = "release.json"
+FILES = (TENSOR_FILE, FACTS_FILE)
+_TENSORS = ("item_factors", "item_biases")
+_FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The penalties with which a person's own bias and factors are fitted.
+
+    Attributes:
+        bias, factors: penalties on the squared bias and the squared norm of the factors.
+        per_rating: whether they are multiplied by the number of the person's ratings.
+    """
+
+    bias: float
+    factors: float
+    per_rating: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Everything that is published.
+
+    Attributes:
+        items: the public catalogue.
+        scale: of the ratings.
+        mean: added to every prediction.
+        item_factors: shape (n_items, K), float32.
+        item_biases: shape (n_items,), float32.
+        ridge: how a person's own profile is fitted.
+        configuration: how the model was trained, public facts only.
+        guarantee: what is promised.
+    """
+
+    items: Items
+    scale: Scale
+    mean: float
+    item_factors: NDArray[np.float32]
+    item_biases: NDArray[np.float32]
+    ridge: Ridge
+    configuration: Mapping[str, Any]
+    guarantee: Guarantee
+
+    @property
+    def n_factors(self) -> int:
+        """K, the length of a factor vector."""
+        return int(self.item_factors.shape[1])
+
+    def fold_in(self, ratings: Mapping[Any, float]) -> Person:
+        """Return a person made from their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
+        from dpmf.model.person import fold_in
+
+        return fold_in(self, ratings)
+
+    def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
+        """Return the k items whose factors point most nearly the same way, with the cosine as score."""
+        from dpmf.model.person import similar_items
+
+        return similar_items(self, item, k)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the release; an older release in the same folder is replaced in one step."""
+        with new_folder(Path(folder), may_replace=FILES) as work:
+            save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
+            facts = {
+                "format": "dpmf-release",
+                "version": FORMAT_VERSION,
+                "mean": self.mean,
+                "scale": asdict(self.scale),
+                "ridge": asdict(self.ridge),
+                "items": {
+                    "ids": list(self.items.ids),
+                    "titles": list(self.items.titles),
+                    "genres": list(self.items.genres),
+                    "declared": self.items.declared,
+                },
+                "configuration": dict(self.configuration),
+                "guarantee": self.guarantee.to_json(),
+                "sha256": sha256_of(work / TENSOR_FILE),
+            }
+            write_text(work / FACTS_FILE, dump_json(facts))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release, checking every byte of it.
+
+        Raises:
+            InvalidArgument: there is no such folder.
+            DamagedFile: a file is missing, altered, truncated or of a newer format.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InvalidArgument(f"no release at {folder}: name the folder that `dpmf train --out` wrote")
+        facts = _checked_facts(folder)
+        if sha256_of(folder / TENSOR_FILE) != facts["sha256"]:
+            raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: it is not the file that {FACTS_FILE} describes")
+        tensors = load_tensors(folder / TENSOR_FILE, _TENSORS)
+        try:
+            ids = np.empty(len(facts["items"]["ids"]), object)
+            ids[:] = facts["items"]["ids"]
+            items = Items(
+                Ids(ids), facts["items"]["titles"], facts["items"]["genres"], declared=facts["items"]["declared"]
+            )
+            release = cls(
+                items=items,
+                scale=Scale(**facts["scale"]),
+                mean=float(facts["mean"]),
+                item_factors=tensors["item_factors"],
+                item_biases=tensors["item_biases"],
+                ridge=Ridge(**facts["ridge"]),
+                configuration=facts["configuration"],
+                guarantee=Guarantee.from_json(facts["guarantee"]),
+            )
+            release._check_shapes()
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {error}") from None
+        return release
+
+    def _check_shapes(self) -> None:
+        if self.item_factors.ndim != 2 or self.item_factors.dtype != np.float32:
+            raise ValueError("item factors should be a float32 matrix")
+        if not len(self.items) == len(self.item_factors) == len(self.item_biases):
+            raise ValueError(f"{len(self.items)} items, {len(self.item_factors)} rows of factors")
+        if not (
+            np.isfinite(self.item_factors).all() and np.isfinite(self.item_biases).all() and np.isfinite(self.mean)
+        ):
+            raise ValueError("factors should be finite")
+
+
+def _checked_facts(folder: Path) -> dict[str, Any]:
+    facts = read_json(folder / FACTS_FILE)
+    if not isinstance(facts, dict) or facts.get("format") != "dpmf-release":
+        raise DamagedFile(f"{folder / FACTS_FILE} does not describe a dpmf release")
+    version = facts.get("version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise DamagedFile(
+            f"{folder} has format {version!r}, newer than this dpmf reads ({FORMAT_VERSION}): update dpmf"
+        )
+    if set(facts) != set(_FACTS):
+        odd = sorted(set(facts) ^ set(_FACTS))
+        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")
+    if not (folder / TENSOR_FILE).is_file():
+        raise DamagedFile(f"{folder / TENSOR_FILE} is missing")
+    return facts
