@@ -1,0 +1,88 @@
+"""The command line: parse and print, nothing else.
+
+Commands are found by name and imported when they are called, and what they need is imported when they run, so that
+`dpmf --help` answers at once.
+
+>>> sorted(_COMMANDS)
+['data', 'demo', 'doctor', 'evaluate', 'explain', 'recommend', 'similar', 'train']
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import logging
+import os
+import sys
+
+import click
+
+from dpmf import __version__
+from dpmf.errors import DpmfError
+
+_COMMANDS = {
+    "demo": "dpmf.cli.demo",
+    "train": "dpmf.cli.train",
+    "evaluate": "dpmf.cli.evaluate",
+    "recommend": "dpmf.cli.recommend",
+    "similar": "dpmf.cli.recommend",
+    "explain": "dpmf.cli.explain",
+    "data": "dpmf.cli.data",
+    "doctor": "dpmf.cli.doctor",
+}
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """A group that imports a command's module when the command is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpmf")
+def dpmf() -> None:
+    """Differentially private matrix factorization.
+
+    Train a recommender on people's ratings, publish item factors only, and let everybody compute their own
+    recommendations. Start with `dpmf demo`.
+    """
+    logging.basicConfig(format="dpmf: %(message)s", level=logging.WARNING, stream=sys.stderr)
+
+
+def main() -> None:
+    """Run the program: one line and a non-zero exit for everything that goes wrong."""
+    try:
+        dpmf.main(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as shown:
+        click.echo(shown.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        _fail(error.format_message().replace("\n", " "), error.exit_code)
+    except DpmfError as error:
+        _fail(str(error), _FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("interrupted; nothing half-written was left behind", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone; leave quietly, as other tools do.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_FAILED)
+    except MemoryError:
+        _fail("out of memory: use fewer factors, or less data at a time", _FAILED)
+    except OSError as error:
+        hint = ": free some space and run the command again" if error.errno == errno.ENOSPC else ""
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"{error.strerror or error}{where}{hint}", _FAILED)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"dpmf: {message}", err=True)
+    sys.exit(code)

@@ -1,0 +1,115 @@
+"""`dpmf data`: the catalogue of data sets, and getting them into shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmf.cli.options import read_ratings, reading_options
+from dpmf.cli.output import json_option, print_json, print_table, progress, say
+
+
+@click.group()
+def data() -> None:
+    """List, describe, fetch and ingest data sets."""
+
+
+@data.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the data sets that dpmf knows by name."""
+    from dpmf.ratings.catalogue import CATALOGUE, folder_of
+
+    here = {name: name == "synthetic" or folder_of(name).is_dir() for name in CATALOGUE}
+    if as_json:
+        rows = [
+            {"name": one.name, "title": one.title, "scale": one.scale, "ratings": one.ratings or None,
+             "users": one.users, "items": one.items, "here": here[one.name], "fetchable": one.archive is not None}
+            for one in CATALOGUE.values()
+        ]  # fmt: skip
+        print_json({"datasets": rows})
+        return
+    shown = [
+        (one.name, one.title, f"{one.scale[0]:g}–{one.scale[1]:g}", f"{one.ratings:,}" if one.ratings else "",
+         "yes" if here[one.name] else "fetch" if one.archive else "by hand")
+        for one in CATALOGUE.values()
+    ]  # fmt: skip
+    print_table("", ("name", "title", "scale", "ratings", "here"), shown)
+
+
+@data.command()
+@click.argument("source", metavar="DATA")
+@reading_options
+@json_option
+def describe(source: str, as_json: bool, **reading: Any) -> None:
+    """Describe DATA: what the catalogue says of it, and what is in it if it is on this machine."""
+    from dpmf.errors import DpmfError
+    from dpmf.ratings.catalogue import CATALOGUE
+    from dpmf.ratings.describing import describe as describe_ratings
+
+    facts: dict[str, Any] = {}
+    known = None if Path(source).exists() else CATALOGUE.get(source)
+    if known is not None:
+        facts = {"name": known.name, "title": known.title, "licence": known.licence, "homepage": known.homepage,
+                 "address": known.archive.url if known.archive else None}  # fmt: skip
+    try:
+        facts |= describe_ratings(read_ratings(source, **reading))
+    except DpmfError as error:
+        if known is None:
+            raise
+        facts["note"] = str(error)
+    if as_json:
+        print_json(facts)
+    else:
+        print_table("", ("", ""), [(name, str(value)) for name, value in facts.items() if value is not None])
+
+
+@data.command()
+@click.argument("name")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to put it; a place of dpmf's own by default.",
+)
+@json_option
+def fetch(name: str, folder: Path | None, as_json: bool) -> None:
+    """Download the data set NAME from its publisher, check and unpack it."""
+    from dpmf.ratings.catalogue import find, folder_of
+    from dpmf.ratings.fetch import fetch as download
+
+    dataset = find(name)
+    if not as_json:
+        say(f"Licence: {dataset.licence}", "dim")
+    with progress(f"fetching {name}", 100) as advance:
+        got = download(
+            dataset, folder or folder_of(name),
+            progress=lambda done, total: advance(round(100 * done / total) if total else 0, f"{done / 1e6:.1f} MB"),
+        )  # fmt: skip
+    if as_json:
+        print_json({"name": name, "folder": str(got)})
+    else:
+        say(f"{name} is in {got}")
+
+
+@data.command()
+@click.argument("source", metavar="DATA")
+@click.argument("folder", type=click.Path(path_type=Path))
+@reading_options
+@json_option
+def ingest(source: str, folder: Path, as_json: bool, **reading: Any) -> None:
+    """Read DATA once, check it, and write it to FOLDER in dpmf's own form, which opens quickly."""
+    from dpmf.files import check_replaceable
+    from dpmf.ratings.ingesting import FILES
+    from dpmf.ratings.ingesting import ingest as write
+
+    check_replaceable(folder, FILES)
+    with progress("ingesting", None):
+        ratings = read_ratings(source, **reading)
+        write(ratings, folder)
+    if as_json:
+        print_json({"folder": str(folder), "ratings": len(ratings), "users": ratings.n_users, "items": ratings.n_items})
+    else:
+        say(f"{ratings!r} written to {folder}")

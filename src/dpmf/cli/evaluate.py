@@ -1,0 +1,54 @@
+"""`dpmf evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmf.cli.options import check_holdout, read_ratings, reading_options
+from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("data")
+@click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
+@click.option(
+    "--split",
+    "how",
+    type=click.Choice(["random", "per-user", "last"]),
+    default="random",
+    show_default=True,
+    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
+@click.option("-k", type=int, default=10, show_default=True, help="Length of the lists for ranking figures.")
+@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@reading_options
+@json_option
+def evaluate(
+    release: Path, data: str, holdout: float, how: str, seed: int, k: int, threads: int | None, as_json: bool,
+    **reading: Any,
+) -> None:  # fmt: skip
+    """Measure a saved RELEASE on DATA: fold everybody in on a part of their ratings, test on the rest."""
+    check_holdout(holdout, how)
+    from dpmf.evaluation import baseline_errors
+    from dpmf.evaluation import evaluate as measure
+    from dpmf.evaluation.metrics import rmse
+    from dpmf.model import Release
+
+    loaded = Release.load(release)
+    if reading["scale"] is None:
+        reading["scale"] = str(loaded.scale)
+    with progress("evaluating", None):
+        ratings = read_ratings(data, catalogue=loaded.items, **reading)
+        known, test = ratings.split(holdout, seed=seed, how=how)
+        figures = measure(loaded, test, known=known, k=k, n_threads=threads)
+    figures["baseline_rmse"] = rmse(baseline_errors(known, test))
+    if as_json:
+        print_json(figures)
+        return
+    print_table("", ("measure", "value"), list(figures.items()))
+    say(METRICS_NOTE, "dim")

@@ -1,0 +1,87 @@
+"""Options that several commands share.
+
+>>> parse_columns("user=uid,rating=2")
+{'user': 'uid', 'rating': 2}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dpmf.errors import InvalidArgument
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_READING = (
+    click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
+    click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items: item,title,genres."),
+    click.option("--format", "format_", type=click.Choice(["csv", "parquet", "netflix", "yahoo"]), help="Layout."),
+    click.option("--delimiter", help="What separates columns of a text file; '\\t' for a tab."),
+    click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+    click.option("--columns", metavar="ROLE=NAME,…",
+                 help="Columns of user, item, rating, timestamp: names, or numbers from 0."),
+    click.option("--duplicates", type=click.Choice(["last", "first", "mean", "error"]), default="last",
+                 show_default=True, help="What to keep when a user rated an item several times."),
+    click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
+)  # fmt: skip
+
+
+def reading_options(function: Function) -> Function:
+    """Add the options that say how to read DATA; `read_ratings` takes them."""
+    for option in reversed(_READING):
+        function = option(function)
+    return function
+
+
+def read_ratings(data: str, *, catalogue: Any = None, scale: str | None, **options: Any) -> Any:
+    """Read DATA as the options say; `catalogue` replaces the one that comes with the data."""
+    from dpmf.ratings import Ratings, Scale
+
+    delimiter = options.pop("delimiter")
+    columns = options.pop("columns")
+    items = options.pop("items")
+    return Ratings.read(
+        data,
+        scale=Scale.parse(scale) if scale else None,
+        items=catalogue if catalogue is not None else items,
+        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
+        columns=parse_columns(columns) if columns else None,
+        format=options.pop("format_"),
+        **options,
+    )
+
+
+def parse_columns(text: str) -> dict[str, str | int]:
+    """Read "user=uid,item=3": names, or positions from 0."""
+    columns: dict[str, str | int] = {}
+    for part in text.split(","):
+        role, equals, place = part.partition("=")
+        if not equals or not place:
+            raise InvalidArgument(f"--columns {text!r} should be ROLE=NAME pairs, such as user=uid,item=isbn")
+        columns[role.strip()] = int(place) if place.strip().isdigit() else place.strip()
+    return columns
+
+
+def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Read name=value pairs."""
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidArgument(f"--set {pair!r} should be name=value, such as --set decay=0.5")
+        settings[name] = value
+    return settings
+
+
+def check_holdout(holdout: float, how: str) -> None:
+    """Refuse a hold-out that is no fraction (or, for the last ratings, no count)."""
+    if how == "last":
+        if holdout < 1 or holdout != int(holdout):
+            raise InvalidArgument(
+                f"--holdout {holdout:g} with --split last is a number of ratings per user: give 1, 2, …"
+            )
+    elif not 0 < holdout < 1:
+        raise InvalidArgument(f"--holdout {holdout:g} is not a fraction: give a number between 0 and 1, such as 0.1")

@@ -1,0 +1,91 @@
+"""`dpmf recommend` and `dpmf similar`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmf.cli.output import json_option, print_json, print_table, say
+from dpmf.errors import InvalidArgument, InvalidRatings
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option(
+    "--ratings",
+    "ratings_file",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A person's own ratings: a CSV file with the columns item (id or title) and rating.",
+)
+@click.option("-k", type=int, default=10, show_default=True, help="How many items.")
+@click.option("--only", multiple=True, metavar="ITEM", help="Choose among these items only (repeatable).")
+@click.option("--exclude", multiple=True, metavar="ITEM", help="Leave this item out (repeatable).")
+@click.option("--include-rated", is_flag=True, help="Items already rated may come up again.")
+@json_option
+def recommend(
+    release: Path, ratings_file: Path, k: int, only: tuple[str, ...], exclude: tuple[str, ...], include_rated: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
+    from dpmf.model import Release
+
+    person = Release.load(release).fold_in(read_own_ratings(ratings_file))
+    if person.unknown:
+        click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
+    found = person.recommend(k, only=only or None, exclude=exclude, include_rated=include_rated)
+    _show(found, as_json)
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.argument("item")
+@click.option("-k", type=int, default=10, show_default=True, help="How many items.")
+@json_option
+def similar(release: Path, item: str, k: int, as_json: bool) -> None:
+    """List the items of a RELEASE that are nearest to ITEM (an id or an exact title)."""
+    from dpmf.model import Release
+
+    _show(Release.load(release).similar_items(item, k), as_json)
+
+
+def read_own_ratings(path: Path) -> dict[str, float]:
+    """Read a person's ratings: two columns, item and rating, with or without a header line."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except FileNotFoundError:
+        raise InvalidArgument(f"no file {path}: name a CSV file with the columns item,rating") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidRatings(f"{path} is not a CSV file in UTF-8: {error}") from None
+    if rows and [name.strip().lower() for name in rows[0]][:2] in (["item", "rating"], ["title", "rating"]):
+        del rows[0]
+    if not rows:
+        raise InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
+    ratings: dict[str, float] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            item, value = row
+            rating = float(value)
+        except ValueError:
+            raise InvalidRatings(
+                f"{path}: rating {number} should be an item and a number, and is {','.join(row)!r}"
+            ) from None
+        if item in ratings:
+            raise InvalidRatings(f"{path}: {item!r} is rated twice: keep one")
+        ratings[item] = rating
+    return ratings
+
+
+def _show(found: list[Any], as_json: bool) -> None:
+    if as_json:
+        print_json({"recommendations": [one._asdict() for one in found]})
+        return
+    if not found:
+        say("nothing is left to recommend")
+        return
+    print_table("", ("item", "title", "score"), [(str(one.item), one.title, one.score) for one in found])

@@ -1,0 +1,132 @@
+"""`dpmf train`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options
+from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+
+if TYPE_CHECKING:
+    from dpmf.compare.running import Run
+
+
+@click.command()
+@click.argument("data")
+@click.option("--method", required=True, type=click.Choice(["sgd"]), help="How to factorize; sgd is not private.")
+@click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
+@click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
+@click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
+@click.option(
+    "--split",
+    "how",
+    type=click.Choice(["random", "per-user", "last"]),
+    default="random",
+    show_default=True,
+    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
+@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
+@click.option(
+    "--model",
+    "model_folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to save the whole model, user factors included. Sensitive.",
+)
+@reading_options
+@json_option
+def train(
+    data: str, method: str, factors: int | None, epochs: int | None, holdout: float | None, how: str, seed: int,
+    threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None, as_json: bool,
+    **reading: Any,
+) -> None:  # fmt: skip
+    """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
+    if holdout is not None:
+        check_holdout(holdout, how)
+    began = time.perf_counter()
+    from dpmf.compare.running import train_and_test
+    from dpmf.engine.threads import thread_count
+    from dpmf.files import check_replaceable
+    from dpmf.methods import configure
+    from dpmf.model import model as model_files
+    from dpmf.model import release as release_files
+
+    given = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
+    configured = configure(
+        method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
+    )
+    thread_count(threads)
+    # Find out before the work, not after it, that the result could not be saved.
+    if out is not None:
+        check_replaceable(out, release_files.FILES)
+    if model_folder is not None:
+        check_replaceable(model_folder, model_files.FILES)
+    with progress("reading", None):
+        ratings = read_ratings(data, **reading)
+    with progress(f"training {method}", configured.n_epochs) as advance:
+        run = train_and_test(
+            configured, ratings, holdout=holdout or 0.0, how=how, seed=seed, n_threads=threads,
+            callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
+        )  # fmt: skip
+    if out is not None:
+        run.model.release.save(out)
+    if model_folder is not None:
+        run.model.save(model_folder)
+    report = _report(run, method, time.perf_counter() - began, out)
+    if as_json:
+        print_json(report)
+    else:
+        _print(run, ratings, report, model_folder)
+
+
+def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:
+    from dpmf.compare.running import peak_memory
+
+    guarantee = run.model.guarantee
+    return {
+        "method": method,
+        "mode": guarantee.mode,
+        "rmse": run.accuracy.get("rmse"),
+        "mae": run.accuracy.get("mae"),
+        "baseline_rmse": run.accuracy.get("baseline_rmse"),
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "unit": guarantee.unit,
+        "neighbours": guarantee.neighbours,
+        "certified": guarantee.certified,
+        "assumptions": list(guarantee.assumptions),
+        "seconds": seconds,
+        "epoch_seconds": run.epoch_seconds,
+        "updates_per_second": run.updates_per_second,
+        "streamed": False,
+        "peak_memory": peak_memory(),
+        "out": None if out is None else str(out),
+    }
+
+
+def _print(run: Run, ratings: Any, report: dict[str, Any], model_folder: Path | None) -> None:
+    say(f"{ratings.name}: {ratings!r}")
+    epochs = len(run.model.history)
+    say(
+        f"{epochs} epochs in {epochs * run.epoch_seconds:.2f} s "
+        f"({report['updates_per_second'] / 1e6:.1f} M updates/s), {report['seconds']:.1f} s in all"
+    )
+    if run.accuracy:
+        rows = [
+            ("mean of your own ratings", run.accuracy["baseline_rmse"], ""),
+            (report["method"], run.accuracy["rmse"], f"{run.accuracy['mae']:.4f}"),
+        ]
+        print_table("Held-out ratings", ("", "rmse", "mae"), rows)
+        say(METRICS_NOTE, "dim")
+    say(f"Guarantee: {run.model.guarantee}", "bold red" if not run.model.guarantee.is_private else "bold")
+    if report["out"]:
+        say(f"Release saved in {report['out']}")
+    if model_folder is not None:
+        say(f"Model saved in {model_folder}: sensitive, keep it inside", "yellow")
