@@ -201,8 +201,8 @@ _ENTRIES = (
         scale=(0.5, 5.0),
         ratings=_CSV_RATINGS,
         items=_CSV_ITEMS,
-        checksum="md5:d472be332d4daa821edc399621853b57",
-        source=_GROUPLENS + "ml-32m.zip.md5 (as several public repositories quote it)",
+        checksum=None,
+        source=_GROUPLENS + "ml-32m-README.html",
         readme="ml-32m-README.html",
         licence=(
             "GroupLens allows research use with acknowledgement and redistribution under the same terms; "
