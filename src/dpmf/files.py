@@ -69,7 +69,11 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
         if path.exists():
             old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
             path.replace(old)
-            work.replace(path)
+            try:
+                work.replace(path)
+            except BaseException:
+                old.replace(path)
+                raise
             shutil.rmtree(old)
         else:
             work.replace(path)
@@ -101,9 +105,11 @@ def sha256_of(path: Path) -> str:
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file, or raise `DamagedFile`."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))  # some editors put a byte order mark first
     except FileNotFoundError:
         raise DamagedFile(f"{path} is missing") from None
+    except OSError as error:
+        raise DamagedFile(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is damaged: it is not JSON ({error})") from None
 
@@ -129,7 +135,7 @@ def load_tensors(path: Path, expected: Collection[str]) -> dict[str, NDArray[Any
         raise DamagedFile(f"{path} is missing")
     try:
         tensors: dict[str, NDArray[Any]] = load_file(str(path))
-    except SafetensorError as error:
+    except (SafetensorError, TypeError, AttributeError) as error:  # the last two: a type that NumPy does not have
         raise DamagedFile(f"{path} is damaged: {error}") from None
     if set(tensors) != set(expected):
         raise DamagedFile(f"{path} should hold {sorted(expected)} and holds {sorted(tensors)}")

@@ -36,7 +36,7 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
 
 
 def id_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return one 64-bit key per id, a function of that id alone.
+    """Return one 64-bit key per id, a function of that id alone; "7" and 7 are the same id.
 
     Args:
         ids: shape (n,), integers or an object array of strings.
@@ -47,8 +47,26 @@ def id_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """
     if ids.dtype.kind in "iu":
         return mix(ids.astype(np.int64).view(np.uint64))
-    digests = b"".join(hashlib.blake2b(str(one).encode(), digest_size=8).digest() for one in ids)
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    texts = [str(one) for one in ids]
+    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    keys = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    numbers = {place: number for place, text in enumerate(texts) if (number := as_integer(text)) is not None}
+    keys[list(numbers)] = mix(np.array(list(numbers.values()), np.int64).view(np.uint64))
+    return keys
+
+
+def as_integer(text: str) -> int | None:
+    """Return the 64-bit integer that a text spells in the usual way: "7", not "007" or " 7"."""
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if str(number) == text and fits(number) else None
+
+
+def fits(number: int) -> bool:
+    """Tell whether an integer has 64 bits."""
+    return -(1 << 63) <= number < 1 << 63
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

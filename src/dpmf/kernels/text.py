@@ -27,6 +27,10 @@ _ZERO = ord("0")
 _NINE = ord("9")
 _DOT = ord(".")
 _MINUS = ord("-")
+_COMMA = ord(",")
+_TAB = ord("\t")
+_SPACE = ord(" ")
+_MOST_DIGITS = 18  # more might not fit into 64 bits
 
 
 @kernel
@@ -42,7 +46,13 @@ def _is_header(text: NDArray[np.uint8], start: int, end: int, mark: int) -> bool
     place = start
     while place < end and _ZERO <= text[place] <= _NINE:
         place += 1
-    return place > start and place < end and text[place] == mark
+    return 0 < place - start <= _MOST_DIGITS and place < end and text[place] == mark
+
+
+@kernel
+def _ends_field(text: NDArray[np.uint8], place: int, end: int) -> bool:
+    """Tell whether a field ends here: at a separator, or with the line."""
+    return place == end or text[place] in (_COMMA, _TAB, _SPACE, _RETURN)
 
 
 @kernel
@@ -97,13 +107,13 @@ def parse_grouped(
             while place < end and _ZERO <= text[place] <= _NINE:
                 member = member * 10 + (text[place] - _ZERO)
                 place += 1
-            if place == start or place >= end:
+            if not 0 < place - start <= _MOST_DIGITS or not _ends_field(text, place, end):
                 return line
             place += 1  # the separator
             negative = place < end and text[place] == _MINUS
             if negative:
                 place += 1
-            first = place
+            digits = 0
             number = 0.0
             unit = 1.0
             after_dot = False
@@ -112,10 +122,11 @@ def parse_grouped(
                     after_dot = True
                 else:
                     number = number * 10.0 + (text[place] - _ZERO)
+                    digits += 1
                     if after_dot:
                         unit *= 10.0
                 place += 1
-            if place == first or (place < end and (text[place] == _DOT or text[place] == _MINUS)):
+            if digits == 0 or not _ends_field(text, place, end):
                 return line
             date = np.int64(0)
             place += 1  # the separator

@@ -41,8 +41,7 @@ def assemble(
     """
     if duplicates not in get_args(Duplicates):
         raise InvalidArgument(f"duplicates={duplicates!r} is not known: choose from {', '.join(get_args(Duplicates))}")
-    if scale is not None and not isinstance(scale, Scale):
-        scale = Scale(float(scale[0]), float(scale[1]))
+    scale = None if scale is None else Scale.of(scale)
     users, items, values, times = columns.user_codes, columns.item_codes, columns.values, columns.timestamps
     keep = _usable(columns, scale, missing)
     if catalogue is None:
@@ -76,10 +75,12 @@ def assemble(
 def _usable(columns: Columns, scale: Scale | None, missing: float | None) -> NDArray[np.bool_] | None:
     """Return which ratings count, None for all; refuse values that are no ratings."""
     values = columns.values
-    absent = None if missing is None else values == np.float32(missing)
+    absent = None if missing is None else np.isnan(values) if np.isnan(missing) else values == np.float32(missing)
     if absent is not None and not absent.any():
         absent = None
     bad = ~np.isfinite(values)
+    if absent is not None:
+        bad &= ~absent
     if bad.any():
         row = int(np.argmax(bad)) + columns.first_row
         raise InvalidRatings(f"the rating in row {row} is missing, infinite or not a number: mend or remove it")
@@ -128,6 +129,11 @@ def _merge(
     keep = ~again
     if duplicates == "last":
         latest_of_each_pair(users, items, np.zeros(0, np.int64) if times is None else times, keep)
+    elif duplicates == "first" and times is not None:
+        # The earliest is the latest when both the order and the times (~t falls as t grows) are turned round.
+        turned = np.empty_like(keep)
+        latest_of_each_pair(users[::-1].copy(), items[::-1].copy(), ~times[::-1], turned)
+        keep = turned[::-1]
     elif duplicates == "mean":
         group = np.cumsum(~again) - 1
         sums = np.bincount(group, values.astype(np.float64)) / np.bincount(group)

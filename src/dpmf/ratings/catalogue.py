@@ -91,7 +91,7 @@ def _movielens(
     scale: tuple[float, float],
     ratings: tuple[str, Mapping[str, object]],
     items: tuple[str, Mapping[str, object]],
-    checksum: str,
+    checksum: str | None,
     source: str,
     readme: str,
     licence: str = (

@@ -8,7 +8,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.ratings.ids import Ids
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -51,27 +56,64 @@ class Columns:
         lengths = {len(users), len(items), len(values)} | (set() if timestamps is None else {len(timestamps)})
         if len(lengths) > 1:
             raise InvalidRatings(f"columns have different lengths: {sorted(lengths)}")
-        user_ids, user_codes = Ids.factorize(users)
-        item_ids, item_codes = Ids.factorize(items)
-        return cls(user_ids, user_codes, item_ids, item_codes, _numbers(values), _times(timestamps), first_row)
+        times = None if timestamps is None else _times(np.asarray(timestamps), first_row)
+        return cls(*code("user", users), *code("item", items), _numbers(values), times, first_row)
+
+
+def code(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
+    """Return the distinct ids of a column, and every value's position among them."""
+    try:
+        return Ids.factorize(values)
+    except InvalidRatings as error:
+        raise InvalidRatings(f"{role} {error}") from None
+
+
+def warn_of_bad_time(row: int) -> None:
+    """Say that there will be no timestamps: part of a history cannot be put in order."""
+    logger.warning("the timestamps are left out: the one in row %d is missing, or neither a number nor a date", row)
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float32]:
+    values = np.asarray(values)
+    if values.ndim != 1 or values.dtype.kind in "cmM":
+        raise InvalidRatings(f"the rating column is not a flat list of numbers: it is {values.dtype} {values.shape}")
     try:
-        return np.asarray(values).astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+            return values.astype(np.float32, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidRatings(f"the rating column is not numeric: {error}") from None
 
 
-def _times(timestamps: NDArray[Any] | None) -> NDArray[np.int64] | None:
-    """Return times as integers, or None if any is missing: part of a history cannot be put in order."""
-    if timestamps is None:
-        return None
-    timestamps = np.asarray(timestamps)
+def _times(timestamps: NDArray[Any], first_row: int) -> NDArray[np.int64] | None:
+    """Return times as integers, or None if any is missing or cannot be read."""
+    if timestamps.dtype.kind in "iu":
+        return timestamps.astype(np.int64)
     if timestamps.dtype.kind == "M":
-        return None if np.isnat(timestamps).any() else timestamps.astype("datetime64[s]").astype(np.int64)
+        missing = np.isnat(timestamps)
+        times = timestamps.astype("datetime64[s]").astype(np.int64)
+    else:
+        seconds = _seconds(timestamps)
+        missing = ~np.isfinite(seconds)
+        times = np.where(missing, 0, seconds).astype(np.int64)
+    if missing.any():
+        warn_of_bad_time(int(np.argmax(missing)) + first_row)
+        return None
+    return times
+
+
+def _seconds(timestamps: NDArray[Any]) -> NDArray[np.float64]:
+    """Return times given as numbers, their texts, ISO dates or datetime objects; NaN where there is no such thing."""
     try:
-        numbers = timestamps.astype(np.float64) if timestamps.dtype.kind != "i" else timestamps
+        return timestamps.astype(np.float64)
     except (TypeError, ValueError):
-        raise InvalidRatings("the timestamp column holds neither numbers nor dates") from None
-    return None if numbers.dtype.kind == "f" and not np.isfinite(numbers).all() else numbers.astype(np.int64)
+        return np.array([_second(one) for one in timestamps.tolist()])
+
+
+def _second(moment: Any) -> float:
+    with contextlib.suppress(TypeError, ValueError):
+        return float(moment)
+    try:
+        when = moment if isinstance(moment, datetime) else datetime.fromisoformat(str(moment))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        return float("nan")

@@ -29,8 +29,12 @@ def columns_of(
     """Return the columns of a table, a sparse matrix or three to four lists; see `Ratings.of`."""
     if hasattr(data, "tocoo"):
         matrix = data.tocoo()
+        if len(matrix.shape) != 2:
+            raise InvalidArgument(f"a sparse array of shape {matrix.shape} is not a table of users and items")
         rows, cols = (matrix.row, matrix.col) if hasattr(matrix, "row") else matrix.coords
         return Columns.of_raw(np.asarray(rows), np.asarray(cols), np.asarray(matrix.data), None)
+    if hasattr(data, "collect"):  # a polars LazyFrame
+        data = data.collect()
     if hasattr(data, "columns"):
         return _of_table(data, columns)
     if items is None or values is None:
@@ -39,7 +43,7 @@ def columns_of(
             f"cannot take ratings from {kind}: give a table, a sparse matrix, or users, items, values"
         )
     return Columns.of_raw(
-        _array(data), _array(items), _array(values), None if timestamps is None else _array(timestamps)
+        array_of(data), array_of(items), array_of(values), None if timestamps is None else array_of(timestamps)
     )
 
 
@@ -48,26 +52,22 @@ def _of_table(table: Any, wanted: Mapping[str, str | int] | None) -> Columns:
     places = find_columns(f"the {type(table).__name__}", names, len(names), wanted)
     # pandas alone needs its own column labels, which may not be strings.
     labels = list(getattr(table, "column_names", table.columns))
-    return Columns.of_raw(*(_column(table, labels[places[role]]) if role in places else None for role in _ORDER))  # type: ignore[arg-type]
+    columns = {role: array_of(table[labels[place]]) for role, place in places.items()}
+    return Columns.of_raw(columns["user"], columns["item"], columns["rating"], columns.get("timestamp"))
 
 
-_ORDER = ("user", "item", "rating", "timestamp")
-
-
-def _column(table: Any, label: Any) -> NDArray[Any]:
-    column = table[label]
-    if hasattr(column, "to_numpy"):
-        return np.asarray(column.to_numpy())
-    return np.asarray(column)
-
-
-def _array(values: Any) -> NDArray[Any]:
-    """Return a flat array; lists of mixed types stay what they are instead of becoming NumPy's texts."""
+def array_of(values: Any) -> NDArray[Any]:
+    """Return a column of any kind as an array; texts stay Python's, whatever their length and their last character."""
     if isinstance(values, np.ndarray):
         return values
+    if hasattr(values, "to_pylist"):  # Arrow copies only if told that it may
+        return np.asarray(values.to_numpy(zero_copy_only=False))
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
-    listed = list(values)
+    try:
+        listed = list(values)
+    except TypeError:
+        raise InvalidArgument(f"{values!r} is not a column: give a list or an array") from None
     if listed and isinstance(listed[0], str):
         array = np.empty(len(listed), object)
         array[:] = listed

@@ -10,10 +10,13 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.kernels.text import count_grouped, parse_grouped
@@ -36,7 +39,7 @@ def read_grouped(paths: Sequence[Path], format: str) -> Columns:  # noqa: A002  
     mark = ord(_MARKS[format])
     parts = []
     for path in paths:
-        text = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        text = _bytes(path)
         count, above = count_grouped(text, mark)
         groups, members = np.empty(count, np.int64), np.empty(count, np.int64)
         values, dates = np.empty(count, np.float32), np.empty(count, np.int64)
@@ -47,3 +50,16 @@ def read_grouped(paths: Sequence[Path], format: str) -> Columns:  # noqa: A002  
     groups, members, values, dates = (np.concatenate(column) for column in zip(*parts, strict=True))
     users, items = (members, groups) if format == "netflix" else (groups, members)
     return Columns.of_raw(users, items, values, dates if dates.all() else None)
+
+
+def _bytes(path: Path) -> NDArray[np.uint8]:
+    """Return the content of a file, unpacked if need be, without a byte order mark."""
+    text: NDArray[np.uint8]
+    if path.suffix.lower() == ".gz":
+        try:
+            text = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+        except (OSError, EOFError) as error:
+            raise InvalidRatings(f"cannot read {path}: {error}") from None
+    else:
+        text = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+    return text[3:] if text[:3].tobytes() == codecs.BOM_UTF8 else text

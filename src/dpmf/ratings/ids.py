@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.kernels.ordering import look_up, mark_present
-from dpmf.streams import id_keys
+from dpmf.streams import as_integer, fits, id_keys
 
 Id = int | str
 _WIDEST_TABLE = 1 << 26  # integer ids that span more than this are looked up by sorting, not in a table
@@ -123,15 +123,6 @@ def _span(integers: NDArray[Any]) -> int:
     return int(integers.max()) - int(integers.min()) + 1
 
 
-def as_integer(text: str) -> int | None:
-    """Return the 64-bit integer that a text spells in the usual way: "7", not "007" or " 7"."""
-    try:
-        number = int(text)
-    except ValueError:
-        return None
-    return number if str(number) == text and _fits(number) else None
-
-
 def ids_of_texts(texts: Sequence[str]) -> NDArray[Any]:
     """Return ids read from text: integers if every one is spelt as an integer, else the texts themselves.
 
@@ -142,10 +133,6 @@ def ids_of_texts(texts: Sequence[str]) -> NDArray[Any]:
     if None in numbers:
         return np.array(texts, object)
     return np.array(numbers, np.int64)
-
-
-def _fits(number: int) -> bool:
-    return -(1 << 63) <= number < 1 << 63
 
 
 def _canonical(values: NDArray[Any]) -> NDArray[Any]:
@@ -159,15 +146,26 @@ def _canonical(values: NDArray[Any]) -> NDArray[Any]:
     if kind == "u" and (not len(values) or int(values.max()) < 1 << 63):
         return values.astype(np.int64)
     if kind == "f":
-        whole = values.astype(np.int64, copy=True) if np.isfinite(values).all() else None
-        if whole is None or (whole != values).any():
-            raise InvalidRatings("ids must be integers or strings: a column of fractions or NaN is not a column of ids")
+        with np.errstate(invalid="ignore"):
+            whole = values.astype(np.int64)
+        if (bad := whole != values).any():
+            row = int(np.argmax(bad))
+            raise InvalidRatings(f"ids must be integers or strings: row {row + 1} holds {values[row]}")
         return whole
     listed = values.tolist()
-    if any(one is None or one != one for one in listed):
-        raise InvalidRatings("ids must be integers or strings: a missing id was found")
-    if listed and all(type(one) is int and _fits(one) for one in listed):
+    if (row := next((row for row, one in enumerate(listed, 1) if _is_missing(one)), 0)) > 0:
+        raise InvalidRatings(f"ids must be integers or strings: row {row} holds none")
+    if listed and all(_is_integer(one) for one in listed):
         return np.array(listed, np.int64)
     texts = np.empty(len(listed), object)
     texts[:] = [one if isinstance(one, str) else str(one) for one in listed]
     return texts
+
+
+def _is_integer(one: object) -> bool:
+    return isinstance(one, int | np.integer) and not isinstance(one, bool) and fits(int(one))
+
+
+def _is_missing(one: object) -> bool:
+    """Tell whether this is None, a NaN, or what pandas puts in their place (whose comparison has no truth value)."""
+    return not isinstance(one, str) and (one is None or type(one).__name__ == "NAType" or one != one)

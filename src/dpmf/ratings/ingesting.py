@@ -26,7 +26,7 @@ def ingest(ratings: Ratings, folder: Path) -> None:
     """Write ratings to a folder, in one step: the folder appears whole or not at all.
 
     A scale or a catalogue that was not declared is not written: reading the folder must not turn what was seen in
-    the data into a public fact.
+    the data into a public fact. `items.csv` has no types: item ids that all spell integers come back as integers.
     """
     with new_folder(folder, may_replace=FILES) as work:
         _write_ratings(ratings, work / "ratings.parquet")
@@ -50,10 +50,13 @@ def _write_ratings(ratings: Ratings, path: Path) -> None:
         user = _decoding(connection, "user", ratings.user_ids)
         item = _decoding(connection, "item", ratings.catalogue.ids)
         target = str(path).replace("'", "''")
-        connection.execute(
-            f"COPY (SELECT {user} AS user, {item} AS item, {kept} FROM columns) "
-            f"TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
-        )
+        try:
+            connection.execute(
+                f"COPY (SELECT {user} AS user, {item} AS item, {kept} FROM columns) "
+                f"TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+        except duckdb.IOException as error:
+            raise OSError(str(error)) from None
 
 
 def _decoding(connection: Any, role: str, ids: Ids) -> str:

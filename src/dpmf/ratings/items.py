@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.ratings.frames import array_of
 from dpmf.ratings.ids import Ids, ids_of_texts
 
 _COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}
@@ -52,7 +53,7 @@ class Items:
         declared: bool = True,
     ) -> Items:
         """Make a catalogue from lists."""
-        known = ids if isinstance(ids, Ids) else Ids(_flat(ids))
+        known = ids if isinstance(ids, Ids) else Ids(array_of(ids))
         return cls(
             known,
             [str(one) for one in known] if titles is None else titles,
@@ -82,16 +83,25 @@ class Items:
             encoding: of the text.
         """
         path = Path(path)
+        if format not in ("csv", "netflix"):
+            raise InvalidArgument(f"format={format!r} is not known: choose from csv, netflix")
+        if not delimiter:
+            raise InvalidArgument("delimiter='' separates nothing: give at least one character")
+        # "utf-8-sig" differs in that a byte order mark is no part of the first name.
+        codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
         try:
-            with path.open(encoding=encoding, newline="") as file:
+            with path.open(encoding=codec, newline="") as file:
                 rows = list(_netflix_rows(file) if format == "netflix" else _rows(file, delimiter))
         except FileNotFoundError:
             raise InvalidArgument(f"no file {path}: name the item catalogue with items=… or --items FILE") from None
         except UnicodeDecodeError as error:
             raise InvalidArgument(f"{path} is not {encoding} text ({error.reason}): give its encoding") from None
+        except (OSError, LookupError) as error:  # a folder, no permission; an encoding nobody knows
+            raise InvalidArgument(f"cannot read {path}: {error}") from None
         except csv.Error as error:
             raise InvalidArgument(f"{path} is not a CSV file: {error}") from None
-        places = _places(path, rows.pop(0), columns) if header and format == "csv" and rows else _positions(columns)
+        header = header and format == "csv"
+        places = _places(path, rows.pop(0), columns) if header and rows else _positions(columns)
         if not rows:
             raise InvalidArgument(f"{path} lists no item: an item catalogue has one line per item")
         return cls.of(*_pick(path, rows, places, first_line=2 if header else 1))
@@ -125,15 +135,6 @@ class Items:
         return len(self.ids)
 
 
-def _flat(ids: Any) -> np.ndarray[Any, Any]:
-    """Return ids as an array without letting NumPy turn a mix of types into text of its own making."""
-    if isinstance(ids, np.ndarray):
-        return ids
-    array = np.empty(len(ids), object)
-    array[:] = list(ids)
-    return array
-
-
 def _rows(file: Any, delimiter: str) -> Iterator[list[str]]:
     if len(delimiter) == 1:
         yield from (row for row in csv.reader(file, delimiter=delimiter) if row)
@@ -150,7 +151,7 @@ def _netflix_rows(file: Any) -> Iterator[list[str]]:
 
 
 def _places(path: Path, header: list[str], columns: Mapping[str, str | int]) -> dict[str, int]:
-    names = [name.strip().lstrip("\ufeff") for name in header]
+    names = [name.strip() for name in header]
     if columns.get("item") not in names:
         raise InvalidArgument(f"{path} has no column {columns.get('item')!r}: its columns are {', '.join(names)}")
     return {role: names.index(str(name)) for role, name in columns.items() if name in names}

@@ -122,9 +122,12 @@ def _in_folder(folder: Path) -> _Found:
 def _declared_scale(folder: Path, scale: object) -> Scale | None:
     if scale is None:
         return None
-    if not (isinstance(scale, list) and len(scale) == 2 and all(isinstance(end, int | float) for end in scale)):
+    if not (isinstance(scale, list) and all(isinstance(end, int | float) for end in scale)):
         raise InvalidRatings(f"{folder / 'dataset.json'}: scale {scale!r} should be two numbers, such as [1, 5]")
-    return Scale(float(scale[0]), float(scale[1]))
+    try:
+        return Scale.of(scale)
+    except InvalidArgument as error:
+        raise InvalidRatings(f"{folder / 'dataset.json'}: {error}") from None
 
 
 def _in_catalogue(name: str) -> _Found:

@@ -13,6 +13,10 @@ Text columns of ids are coded inside DuckDB, which spills to the disk; a Python 
 from __future__ import annotations
 
 import contextlib
+import csv
+import glob
+import gzip
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,18 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, InvalidRatings
-from dpmf.ratings.columns import Columns
+from dpmf.ratings.columns import Columns, code, warn_of_bad_time
 from dpmf.ratings.ids import Ids
 
 ROLES = ("user", "item", "rating", "timestamp")
 _USUAL_NAMES = {
-    "user": ("user", "userid", "user_id", "uid"),
-    "item": ("item", "itemid", "item_id", "movieid", "movie_id", "movie", "bookid", "book_id", "animeid", "anime_id"),
+    "user": ("user", "userid", "uid"),
+    "item": ("item", "itemid", "movie", "movieid", "bookid", "animeid"),
     "rating": ("rating", "score", "stars", "value"),
     "timestamp": ("timestamp", "time", "date", "ts"),
 }
 _DELIMITERS = ("::", "\t", ";", ",", "|")
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_FLOATS = ("FLOAT", "DOUBLE")
 
 
 def scan_text(
@@ -57,33 +62,32 @@ def scan_text(
     """
     first = first_line(path)
     delimiter = delimiter or _find_delimiter(path, first)
-    fields = [field.strip().strip('"').lstrip("\ufeff") for field in first.split(delimiter)]
+    fields = _fields(path, first, delimiter)
     if header is None:
         header = _looks_like_header(fields, columns)
     places = find_columns(path, fields if header else None, len(fields), columns)
     names = [f"c{place}" for place in range(len(fields))]
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
     chosen = ", ".join(f"{names[place]} AS {role}" for role, place in places.items())
-    with _connection(memory) as connection:
-        try:
-            connection.execute(
-                f"CREATE TEMP TABLE staged AS SELECT {chosen} FROM read_csv($path, delim=$delimiter, header=false, "
-                f"skip=$skip, auto_detect=false, quote='\"', escape='\"', columns={{{typed}}})",
-                {"path": str(path), "delimiter": delimiter, "skip": int(header)},
-            )
-        except Exception as error:
-            raise _readable(path, error) from None
-        return _collect(_Source(connection, "staged", {}), first_row=2 if header else 1)
+    with _connection(path, memory) as connection:
+        connection.execute(
+            f"CREATE TEMP TABLE staged AS SELECT {chosen} FROM read_csv($path, delim=$delimiter, header=false, "
+            f"skip=$skip, auto_detect=false, quote='\"', escape='\"', compression=$compression, columns={{{typed}}})",
+            {
+                "path": glob.escape(str(path)),
+                "delimiter": delimiter,
+                "skip": int(header),
+                "compression": "gzip" if _is_packed(path) else "none",
+            },
+        )
+        return _collect(_Source(connection, "staged", {}, typed=False), first_row=2 if header else 1)
 
 
 def scan_parquet(path: Path, *, columns: Mapping[str, str | int] | None = None, memory: str | None = None) -> Columns:
     """Read a Parquet file; arguments as in `scan_text`."""
-    with _connection(memory) as connection:
-        source = _Source(connection, "read_parquet($path)", {"path": str(path)})
-        try:
-            names = list(source.kinds())
-        except Exception as error:
-            raise _readable(path, error) from None
+    with _connection(path, memory) as connection:
+        source = _Source(connection, "read_parquet($path)", {"path": glob.escape(str(path))}, typed=True)
+        names = list(source.kinds())
         places = find_columns(path, names, len(names), columns)
         quoted = [name.replace('"', '""') for name in names]
         chosen = ", ".join(f'"{quoted[place]}" AS {role}' for role, place in places.items())
@@ -92,17 +96,31 @@ def scan_parquet(path: Path, *, columns: Mapping[str, str | int] | None = None, 
 
 def first_line(path: Path) -> str:
     """Return the first line of a text file, unpacked if need be."""
-    import gzip
-
-    opener: Any = gzip.open if path.suffix == ".gz" else open
+    opener: Any = gzip.open if _is_packed(path) else open
     try:
-        with opener(path, "rt", encoding="utf-8", errors="replace") as file:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
             line: str = file.readline(1 << 20)
     except (OSError, EOFError) as error:
         raise InvalidRatings(f"cannot read {path}: {error}") from None
     if not line.strip():
-        raise InvalidRatings(f"{path} is empty: it should hold one rating per line")
+        raise InvalidRatings(f"{path} is empty or begins with an empty line: it should hold one rating per line")
+    if "\0" in line:
+        raise InvalidRatings(f"{path} is not UTF-8 text: save it as such, or name its format")
     return line.rstrip("\r\n")
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _fields(path: Path, line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; quotes around a field go with a delimiter of one character only."""
+    if len(delimiter) > 1:
+        return [field.strip() for field in line.split(delimiter)]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
+    except (csv.Error, TypeError, ValueError) as error:
+        raise InvalidRatings(f"the first line of {path} is not a row of fields: {error}") from None
 
 
 def find_columns(
@@ -115,7 +133,7 @@ def find_columns(
     places: dict[str, int] = {}
     for role in ROLES:
         place = _find_column(role, names, wanted.get(role), usual=not wanted or role in wanted or names is not None)
-        if place is None or place >= count:
+        if place is None or not 0 <= place < count:
             if role == "timestamp" and role not in wanted:
                 continue
             have = ", ".join(names) if names is not None else f"{count} unnamed columns"
@@ -132,8 +150,8 @@ def _find_column(role: str, names: list[str] | None, wanted: str | int | None, u
         return ROLES.index(role) if usual and wanted is None else None
     if wanted is not None:
         return names.index(wanted) if wanted in names else None
-    lowered = [name.lower() for name in names]
-    return next((lowered.index(name) for name in _USUAL_NAMES[role] if name in lowered), None)
+    plain = [re.sub("[ _-]", "", name).lower() for name in names]
+    return next((plain.index(name) for name in _USUAL_NAMES[role] if name in plain), None)
 
 
 def _find_delimiter(path: Path, line: str) -> str:
@@ -144,44 +162,57 @@ def _find_delimiter(path: Path, line: str) -> str:
 
 
 def _looks_like_header(fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
-    """A header has a wanted or usual name in it, or no number where the rating should be."""
-    wanted = set(columns.values()) if columns else set()
-    usual = {name for names in _USUAL_NAMES.values() for name in names}
-    if any(field in wanted or field.lower() in usual for field in fields):
+    """There is a header if columns are wanted by name, or if no number stands where the rating should be."""
+    wanted = columns or {}
+    if any(isinstance(place, str) for place in wanted.values()):
         return True
-    place = (columns or {}).get("rating", 2)
     try:
-        float(fields[place if isinstance(place, int) else 2])
+        float(fields[int(wanted.get("rating", 2))])
     except (ValueError, IndexError):
         return True
     return False
 
 
 @contextlib.contextmanager
-def _connection(memory: str | None) -> Iterator[Any]:
+def _connection(path: Path, memory: str | None) -> Iterator[Any]:
+    """Yield a connection whose errors, inside the block, are complaints about the file."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="dpmf-scan-") as spill, duckdb.connect(":memory:") as connection:
         connection.execute("SET temp_directory = $folder", {"folder": spill})
         connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET TimeZone = 'UTC'")  # or times without a zone would depend on the machine
         if memory is not None:
-            connection.execute("SET memory_limit = $limit", {"limit": memory})
-        yield connection
+            try:
+                connection.execute("SET memory_limit = $limit", {"limit": memory})
+            except duckdb.Error:
+                raise InvalidArgument(f"memory={memory!r} is not an amount of memory: write it as '2GB'") from None
+        try:
+            yield connection
+        except duckdb.Error as error:
+            raise InvalidRatings(f"cannot read {path}: {_in_one_line(str(error))}") from None
 
 
-def _readable(path: Path, error: Exception) -> InvalidRatings:
-    """Return DuckDB's complaint as one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return InvalidRatings(f"cannot read {path}: {' '.join(lines[:2])}")
+def _in_one_line(complaint: str) -> str:
+    """Return what DuckDB found, without its advice, which is about DuckDB; for a bad line of text, where and why."""
+    if "state machine" in complaint:
+        return "its lines do not all end in the same way, or a quote is not closed"
+    lines = [line.strip() for line in re.split(r"\n\s*(?:Possible|LINE \d)", complaint)[0].splitlines() if line.strip()]
+    place = re.search(r"CSV Error on Line: (\d+)", lines[0])
+    return f"line {place[1]}: {lines[-1]}" if place else " ".join(lines)
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A relation that DuckDB can read from, with the parameters its text needs."""
+    """A relation that DuckDB can read from, with the parameters its text needs.
+
+    Where columns have types, a text is a text; elsewhere all are texts, and one that spells an integer is an integer.
+    """
 
     connection: Any
     relation: str
     parameters: Mapping[str, Any]
+    typed: bool
 
     def query(self, select: str, after: str = "") -> Any:
         return self.connection.execute(f"{select} FROM {self.relation} {after}", dict(self.parameters))
@@ -196,16 +227,20 @@ def _collect(source: _Source, first_row: int) -> Columns:
     kinds = source.kinds()
     for role in ("user", "item"):
         _refuse_missing_ids(source, role, first_row)
-    users, user = _coding(source, "user", kinds["user"])
-    items, item = _coding(source, "item", kinds["item"])
+    user_ids, user = _coding(source, "user", kinds["user"])
+    item_ids, item = _coding(source, "item", kinds["item"])
     time = f", {_seconds(kinds['timestamp'])} AS timestamp" if "timestamp" in kinds else ""
     table = source.query(
         f"SELECT {user} AS user, {item} AS item, TRY_CAST(rating AS FLOAT) AS rating{time}"
     ).fetchnumpy()
     values = np.ma.filled(table["rating"], np.nan).astype(np.float32, copy=False)
     times = table.get("timestamp")
-    timestamps = None if times is None or np.ma.is_masked(times) else np.ma.getdata(times).astype(np.int64, copy=False)
-    return Columns(*_coded(users, table["user"]), *_coded(items, table["item"]), values, timestamps, first_row)
+    if np.ma.is_masked(times):
+        warn_of_bad_time(int(np.argmax(np.ma.getmaskarray(times))) + first_row)
+        times = None
+    timestamps = None if times is None else np.ma.getdata(times).astype(np.int64, copy=False)
+    users, items = _coded("user", user_ids, table["user"]), _coded("item", item_ids, table["item"])
+    return Columns(*users, *items, values, timestamps, first_row)
 
 
 def _refuse_missing_ids(source: _Source, role: str, first_row: int) -> None:
@@ -217,31 +252,32 @@ def _refuse_missing_ids(source: _Source, role: str, first_row: int) -> None:
 
 
 def _coding(source: _Source, role: str, kind: str) -> tuple[Ids | None, str]:
-    """Return the ids and the SQL that codes them, or None and the SQL that fetches them as integers."""
-    if kind in _INTEGERS:
+    """Return the ids and the SQL that codes them, or None and the SQL that fetches them as numbers."""
+    if kind in _INTEGERS + _FLOATS:
         return None, role
-    spelt_otherwise = f"WHERE CAST(TRY_CAST({role} AS BIGINT) AS VARCHAR) IS DISTINCT FROM {role} LIMIT 1"
-    if kind == "VARCHAR" and source.query("SELECT 1", spelt_otherwise).fetchone() is None:
+    text = f"CAST({role} AS VARCHAR)"
+    spelt_otherwise = f"WHERE CAST(TRY_CAST({role} AS BIGINT) AS VARCHAR) IS DISTINCT FROM {text} LIMIT 1"
+    may_be_integers = not (source.typed and kind == "VARCHAR")
+    if may_be_integers and source.query("SELECT 1", spelt_otherwise).fetchone() is None:
         return None, f"CAST({role} AS BIGINT)"
-    distinct = source.query(f"SELECT DISTINCT CAST({role} AS VARCHAR) AS id", "ORDER BY id").fetchnumpy()["id"]
+    distinct = source.query(f"SELECT DISTINCT {text} AS id", "ORDER BY id").fetchnumpy()["id"]
     # An enumeration turns texts into positions without a join, so rows keep the order of the file.
     source.connection.register(f"{role}_ids", {"id": np.ma.getdata(distinct)})
     source.connection.execute(f"CREATE TYPE {role}_code AS ENUM (SELECT id FROM {role}_ids)")
-    return Ids(
-        np.array(np.ma.getdata(distinct).tolist(), object)
-    ), f"enum_code(CAST(CAST({role} AS VARCHAR) AS {role}_code))"
+    ids = Ids(np.array(np.ma.getdata(distinct).tolist(), object))
+    return ids, f"enum_code(CAST({text} AS {role}_code))"
 
 
-def _coded(ids: Ids | None, column: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
+def _coded(role: str, ids: Ids | None, column: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
     plain = np.ma.getdata(column)
-    return Ids.factorize(plain) if ids is None else (ids, plain.astype(np.int32, copy=False))
+    return code(role, plain) if ids is None else (ids, plain.astype(np.int32, copy=False))
 
 
 def _seconds(kind: str) -> str:
     """Return the SQL that makes an integer of a timestamp column of this type."""
+    moment = "CAST(epoch(TRY_CAST(timestamp AS TIMESTAMPTZ)) AS BIGINT)"
     if kind.startswith(("TIMESTAMP", "DATE")):
-        return "CAST(epoch(CAST(timestamp AS TIMESTAMP)) AS BIGINT)"
+        return moment
     if kind == "VARCHAR":
-        moment = "CAST(epoch(TRY_CAST(timestamp AS TIMESTAMP)) AS BIGINT)"
         return f"coalesce(TRY_CAST(timestamp AS BIGINT), {moment})"
     return "TRY_CAST(timestamp AS BIGINT)"

@@ -11,7 +11,7 @@ history), so adding or removing a person changes nobody else's split.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,14 @@ def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[n
         test: the fraction held out; for how="last", the number of ratings per user.
         seed: fixes the choice.
         how: "random" holds out each rating with probability `test`; "per-user" holds out that share of every user's
-            ratings, rounded; "last" holds out every user's latest `test` ratings and needs timestamps.
+            ratings, rounded; "last" holds out every user's latest `test` ratings, chosen at random among equally
+            late ones, and needs timestamps.
     """
     if how not in get_args(How):
         raise InvalidArgument(f"how={how!r} is not a way to split: choose from {', '.join(get_args(How))}")
     if how == "last":
-        return _latest(ratings, test)
-    if not 0 < test < 1:
+        _check_count(ratings, test)
+    elif not 0 < test < 1:
         raise InvalidArgument(f"test={test} is not a fraction: give a number between 0 and 1, such as 0.1")
     chance = np.empty(len(ratings), np.float64)
     key = stream_key(seed, "split")
@@ -54,21 +55,22 @@ def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[n
     )
     if how == "random":
         return chance < test
+    if how == "last" and ratings.timestamps is not None:
+        return _place_within_user(ratings, ~ratings.timestamps, chance) < test  # ~t falls as t grows
     counts = np.diff(ratings.indptr)
     return _place_within_user(ratings, chance) < np.repeat(np.rint(test * counts), counts)
 
 
-def _latest(ratings: Ratings, count: float) -> NDArray[np.bool_]:
+def _check_count(ratings: Ratings, count: float) -> None:
     if ratings.timestamps is None:
         raise InvalidArgument("how='last' needs a timestamp for every rating: name the column, or split at random")
-    if count < 1 or count != int(count):
+    if not (count >= 1 and count % 1 == 0):
         raise InvalidArgument(f"test={count} with how='last' is a number of ratings per user: give 1, 2, …")
-    return _place_within_user(ratings, -ratings.timestamps) < count
 
 
-def _place_within_user(ratings: Ratings, keys: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each rating's place, from 0, when its user's ratings are sorted by key; ties by catalogue position."""
-    order = np.lexsort((keys, ratings.users))
+def _place_within_user(ratings: Ratings, *keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Return each rating's place, from 0, when its user's ratings are sorted by the first key, then the next."""
+    order = np.lexsort((*reversed(keys), ratings.users))
     places = np.empty(len(ratings), np.int64)
     places[order] = np.arange(len(ratings)) - np.repeat(ratings.indptr[:-1], np.diff(ratings.indptr))
     return places

@@ -44,6 +44,19 @@ class Scale:
             raise InvalidArgument(f"scale {self.lo:g}:{self.hi:g} is not a scale: give lowest and highest, such as 1:5")
 
     @classmethod
+    def of(cls, ends: Scale | str | Sequence[float]) -> Scale:
+        """Take a scale, its text, or its lowest and highest rating."""
+        if isinstance(ends, Scale):
+            return ends
+        if isinstance(ends, str):
+            return cls.parse(ends)
+        try:
+            lo, hi = (float(end) for end in ends)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument(f"scale={ends!r} is not a scale: give two numbers, such as (1, 5)") from None
+        return cls(lo, hi)
+
+    @classmethod
     def parse(cls, text: str) -> Scale:
         """Read "1:5"."""
         lo, colon, hi = text.partition(":")
@@ -120,8 +133,9 @@ class Ratings:
             scale: lowest and highest possible rating; the extremes of the data if not given (not for private runs).
             catalogue: all items; those met in the data if not given (not for private runs).
             columns: names of the columns of a table, by role: user, item, rating, timestamp.
-            duplicates: what to do with several ratings of one item by one user: "last", "first", "mean" or "error".
-            missing: a value that means "no rating".
+            duplicates: what to do with several ratings of one item by one user: keep the "last" or the "first" (by
+                timestamp if there are timestamps, else by row), their "mean", or raise an "error".
+            missing: a value that means "no rating"; may be NaN.
         """
         from dpmf.ratings.assembling import assemble
         from dpmf.ratings.frames import columns_of

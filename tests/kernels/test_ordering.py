@@ -1,0 +1,73 @@
+"""The sorting kernels give what NumPy and plain dicts give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf.kernels.ordering import (
+    latest_of_each_pair,
+    latest_of_each_pair_reference,
+    look_up,
+    mark_present,
+    order_pairs,
+    order_pairs_reference,
+    pairs_in_order,
+    row_pointers,
+)
+
+pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)))
+
+
+def columns(rows: list[tuple[int, int]]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    table = np.array(rows, np.int32).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
+
+
+@given(rows=pairs)
+def test_pairs_are_ordered_as_by_a_stable_sort(rows: list[tuple[int, int]]) -> None:
+    users, items = columns(rows)
+    order = order_pairs(users, items, 5, 7)
+    assert order.tolist() == order_pairs_reference(users, items, 5, 7).tolist()
+    assert order.tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+
+
+@given(rows=pairs)
+def test_order_is_recognised(rows: list[tuple[int, int]]) -> None:
+    assert pairs_in_order(*columns(rows)) == (rows == sorted(rows))
+    assert pairs_in_order(*columns(sorted(rows)))
+
+
+@given(rows=pairs)
+def test_row_pointers_are_where_each_user_begins(rows: list[tuple[int, int]]) -> None:
+    users, _ = columns(sorted(rows))
+    assert row_pointers(users, 6).tolist() == np.searchsorted(users, np.arange(7)).tolist()
+
+
+@given(rows=pairs, times=st.data(), timed=st.booleans())
+def test_the_latest_of_each_pair_is_kept(rows: list[tuple[int, int]], times: st.DataObject, timed: bool) -> None:
+    rows.sort()
+    users, items = columns(rows)
+    few = st.integers(-2, 2)
+    drawn = times.draw(st.lists(few, min_size=len(rows), max_size=len(rows))) if timed else []
+    timestamps = np.array(drawn, np.int64)
+    keep = np.empty(len(rows), np.bool_)
+    dropped = latest_of_each_pair(users, items, timestamps, keep)
+    assert keep.tolist() == latest_of_each_pair_reference(users, items, timestamps).tolist()
+    assert dropped == len(rows) - len(set(rows))
+    assert keep.sum() == len(set(rows))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
+def test_present_ids_are_marked_and_looked_up(kind: type[Any]) -> None:
+    present = np.zeros(5, np.bool_)
+    mark_present(np.array([-3, 1, -3], kind), -3, present)
+    assert present.tolist() == [True, False, False, False, True]
+    codes = np.empty(4, np.int32)
+    look_up(np.array([-4, -3, 1, 2], kind), -3, np.array([7, -1, -1, -1, 8], np.int32), codes)
+    assert codes.tolist() == [-1, 7, 8, -1]
