@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import logging
 import os
 import sys
@@ -30,6 +31,7 @@ _COMMANDS = {
     "data": "dpmf.cli.data",
     "doctor": "dpmf.cli.doctor",
 }
+_NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 prints the help by itself
 _FAILED = 1
 _INTERRUPTED = 130
 
@@ -60,13 +62,15 @@ def dpmf() -> None:
 
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:
         dpmf.main(standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as shown:
-        click.echo(shown.format_message())
-        sys.exit(2)
     except click.ClickException as error:
-        _fail(error.format_message().replace("\n", " "), error.exit_code)
+        if isinstance(error, _NO_ARGUMENTS):
+            click.echo(error.format_message())
+            sys.exit(error.exit_code)
+        _fail(error.format_message(), error.exit_code)
     except DpmfError as error:
         _fail(str(error), _FAILED)
     except (KeyboardInterrupt, click.Abort):
@@ -84,5 +88,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(f"dpmf: {message}", err=True)
+    click.echo(f"dpmf: {' '.join(message.splitlines())}", err=True)
     sys.exit(code)

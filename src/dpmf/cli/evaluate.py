@@ -40,10 +40,8 @@ def evaluate(
     from dpmf.model import Release
 
     loaded = Release.load(release)
-    if reading["scale"] is None:
-        reading["scale"] = str(loaded.scale)
     with progress("evaluating", None):
-        ratings = read_ratings(data, catalogue=loaded.items, **reading)
+        ratings = read_ratings(data, release=loaded, **reading)
         known, test = ratings.split(holdout, seed=seed, how=how)
         figures = measure(loaded, test, known=known, k=k, n_threads=threads)
     figures["baseline_rmse"] = rmse(baseline_errors(known, test))

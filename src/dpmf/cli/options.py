@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dpmf.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from dpmf.model import Release
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,8 +39,8 @@ def reading_options(function: Function) -> Function:
     return function
 
 
-def read_ratings(data: str, *, catalogue: Any = None, scale: str | None, **options: Any) -> Any:
-    """Read DATA as the options say; `catalogue` replaces the one that comes with the data."""
+def read_ratings(data: str, *, release: Release | None = None, scale: str | None, **options: Any) -> Any:
+    """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
     from dpmf.ratings import Ratings, Scale
 
     delimiter = options.pop("delimiter")
@@ -45,8 +48,8 @@ def read_ratings(data: str, *, catalogue: Any = None, scale: str | None, **optio
     items = options.pop("items")
     return Ratings.read(
         data,
-        scale=Scale.parse(scale) if scale else None,
-        items=catalogue if catalogue is not None else items,
+        scale=Scale.parse(scale) if scale else release.scale if release else None,
+        items=release.items if release else items,
         delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
         columns=parse_columns(columns) if columns else None,
         format=options.pop("format_"),
@@ -79,7 +82,7 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
 def check_holdout(holdout: float, how: str) -> None:
     """Refuse a hold-out that is no fraction (or, for the last ratings, no count)."""
     if how == "last":
-        if holdout < 1 or holdout != int(holdout):
+        if holdout < 1 or not holdout.is_integer():
             raise InvalidArgument(
                 f"--holdout {holdout:g} with --split last is a number of ratings per user: give 1, 2, …"
             )

@@ -68,6 +68,7 @@ def train(
         check_replaceable(out, release_files.FILES)
     if model_folder is not None:
         check_replaceable(model_folder, model_files.FILES)
+        check_replaceable(model_folder / "release", release_files.FILES)
     with progress("reading", None):
         ratings = read_ratings(data, **reading)
     with progress(f"training {method}", configured.n_epochs) as advance:

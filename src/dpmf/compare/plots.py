@@ -1,8 +1,8 @@
 """Pictures. The only module that imports matplotlib, and only when a picture is asked for.
 
 >>> import numpy as np
->>> plane_of(np.array([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])).shape
-(4, 2)
+>>> _principal_axes(np.array([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])).shape
+(3, 2)
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from dpmf.model import Model, Person
 # Okabe and Ito's colours: told apart by colour-blind people too; with markers, readable in grey.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-
-
-def plane_of(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the two principal coordinates of each vector, shape (n, 2)."""
-    return np.asarray(vectors @ _principal_axes(vectors), np.float64)
 
 
 def catalogue_map(model: Model, person: Person | None = None, ax: Any = None) -> Any:
@@ -69,12 +64,20 @@ def demo_picture(model: Model, person: Person, path: Path) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     catalogue_map(model, person, left)
     convergence(model, right)
-    figure.savefig(path, dpi=120)
+    partial = path.with_name(f".{path.name}")
+    try:
+        figure.savefig(partial, dpi=120)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _principal_axes(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    _, _, axes = np.linalg.svd(np.asarray(vectors, np.float64), full_matrices=False)
-    return np.asarray(axes[:2].T)
+    """Return the two directions in which the vectors differ most, shape (K, 2); zeros where there is no second."""
+    _, _, found = np.linalg.svd(np.asarray(vectors, np.float64), full_matrices=False)
+    axes = np.zeros((vectors.shape[1], 2))
+    axes[:, : len(found)] = found[:2].T
+    return axes
 
 
 def _figure(width: float = 7, height: float = 5) -> Any:

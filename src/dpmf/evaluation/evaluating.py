@@ -23,6 +23,7 @@ from dpmf.model import Model, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.person import fold_in_many
 from dpmf.ratings import Ratings
+from dpmf.ratings.ids import Ids
 
 _PAIRS_PER_TASK = 1 << 16
 
@@ -65,8 +66,7 @@ def evaluate(
 
 def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = None) -> NDArray[np.float64]:
     """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
-    if test.user_ids != model.user_ids or test.catalogue.ids != model.release.items.ids:
-        raise InvalidArgument("test ratings and model have different users or items: use both parts of one split")
+    _check_same(test, model.user_ids, model.release)
     release, users = model.release, test.users
     predicted = np.empty(len(test), np.float32)
 
@@ -95,8 +95,15 @@ def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_thre
         return model
     if known is None:
         raise InvalidArgument("a release knows no users: give their other ratings as known=…")
+    _check_same(known, test.user_ids, model)
     biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
     return Model(model, known.user_ids, factors, biases, known.indptr, known.items)
+
+
+def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
+    """Refuse ratings whose positions mean other users or items: kernels would read beside the factors."""
+    if ratings.user_ids != users or ratings.catalogue.ids != release.items.ids:
+        raise InvalidArgument("ratings and model have different users or items: use both parts of one split")
 
 
 def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

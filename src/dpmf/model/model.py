@@ -19,10 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, InvalidArgument, UnknownId
-from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import (
+    check_replaceable,
+    dump_json,
+    load_tensors,
+    new_folder,
+    read_json,
+    save_tensors,
+    sha256_of,
+    write_text,
+)
 from dpmf.model.batch import Batch, recommend_many
 from dpmf.model.person import Person, Recommendation
-from dpmf.model.release import Release
+from dpmf.model.release import FILES as RELEASE_FILES
+from dpmf.model.release import Release, ids_of_json
 from dpmf.privacy import Guarantee
 from dpmf.ratings.ids import Ids
 
@@ -132,6 +142,7 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the whole model, user factors included, to a folder that only its owner can read."""
+        check_replaceable(Path(folder) / "release", RELEASE_FILES)
         with new_folder(Path(folder), may_replace=FILES, mode=0o700) as work:
             save_tensors(work / "model.safetensors", {name: getattr(self, name) for name in _TENSORS})
             self.release.save(work / "release")
@@ -159,7 +170,21 @@ class Model:
             raise DamagedFile(
                 f"{folder / 'model.safetensors'} is damaged: it is not the file that model.json describes"
             )
-        ids = np.empty(len(facts["user_ids"]), object)
-        ids[:] = facts["user_ids"]
-        history = tuple(EpochRecord(**record) for record in facts["history"])
-        return cls(Release.load(folder / "release"), Ids(ids), history=history, **tensors)
+        release = Release.load(folder / "release")
+        try:
+            history = tuple(EpochRecord(**record) for record in facts["history"])
+            model = cls(release, ids_of_json(facts["user_ids"]), history=history, **tensors)
+            model._check()
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"{folder / 'model.json'} is damaged: {error}") from None
+        return model
+
+    def _check(self) -> None:
+        """Raise ValueError unless users, factors, seen items and release fit together: kernels rely on it."""
+        n_users, indptr, seen = len(self.user_ids), self.seen_indptr, self.seen_items
+        if self.user_factors.shape != (n_users, self.release.n_factors) or self.user_biases.shape != (n_users,):
+            raise ValueError(f"{n_users} users, but factors of shape {self.user_factors.shape}")
+        if indptr.shape != (n_users + 1,) or indptr[0] != 0 or indptr[-1] != len(seen) or (np.diff(indptr) < 0).any():
+            raise ValueError("the seen items do not belong to these users")
+        if len(seen) and not 0 <= seen.min() <= seen.max() < len(self.release.items):
+            raise ValueError("the seen items are not those of the release")

@@ -30,6 +30,8 @@ from dpmf.kernels.scoring import NEVER, keep_best
 from dpmf.model.release import Release
 from dpmf.ratings.ids import Id
 
+_LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave more than one answer
+
 
 class Recommendation(NamedTuple):
     """An item and how well it is expected to do."""
@@ -139,8 +141,8 @@ def fold_in_many(
     def solve(task: int) -> None:
         solve_people(
             indptr, items, values, task * chunk, min((task + 1) * chunk, n_people), release.item_factors,
-            release.item_biases, release.mean, release.ridge.bias, release.ridge.factors, release.ridge.per_rating,
-            biases, factors,
+            release.item_biases, release.mean, release.ridge.bias, max(release.ridge.factors, _LEAST_RIDGE),
+            release.ridge.per_rating, biases, factors,
         )  # fmt: skip
 
     run_tasks(solve, -(-n_people // chunk), n_threads)

@@ -16,6 +16,7 @@ latter are a whitelist: no count of users or ratings, no error figure, no path, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
-from dpmf.ratings.ids import Ids
+from dpmf.ratings.ids import Id, Ids
 
 if TYPE_CHECKING:
     from dpmf.model.person import Person, Recommendation
@@ -120,11 +121,11 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
-        """Read a release, checking every byte of it.
+        """Read a release, checking all that can be checked.
 
         Raises:
             InvalidArgument: there is no such folder.
-            DamagedFile: a file is missing, altered, truncated or of a newer format.
+            DamagedFile: a file is missing, altered, truncated, of a newer format, or holds what a release should not.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -134,13 +135,8 @@ class Release:
             raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: it is not the file that {FACTS_FILE} describes")
         tensors = load_tensors(folder / TENSOR_FILE, _TENSORS)
         try:
-            ids = np.empty(len(facts["items"]["ids"]), object)
-            ids[:] = facts["items"]["ids"]
-            items = Items(
-                Ids(ids), facts["items"]["titles"], facts["items"]["genres"], declared=facts["items"]["declared"]
-            )
             release = cls(
-                items=items,
+                items=_items(**facts["items"]),
                 scale=Scale(**facts["scale"]),
                 mean=float(facts["mean"]),
                 item_factors=tensors["item_factors"],
@@ -149,20 +145,39 @@ class Release:
                 configuration=facts["configuration"],
                 guarantee=Guarantee.from_json(facts["guarantee"]),
             )
-            release._check_shapes()
+            release._check()
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {error}") from None
         return release
 
-    def _check_shapes(self) -> None:
-        if self.item_factors.ndim != 2 or self.item_factors.dtype != np.float32:
-            raise ValueError("item factors should be a float32 matrix")
-        if not len(self.items) == len(self.item_factors) == len(self.item_biases):
-            raise ValueError(f"{len(self.items)} items, {len(self.item_factors)} rows of factors")
-        if not (
-            np.isfinite(self.item_factors).all() and np.isfinite(self.item_biases).all() and np.isfinite(self.mean)
-        ):
-            raise ValueError("factors should be finite")
+    def _check(self) -> None:
+        """Raise ValueError (or TypeError) unless all parts are what they should be and fit together."""
+        factors, biases, ridge = self.item_factors, self.item_biases, self.ridge
+        if not factors.dtype == biases.dtype == np.float32 or factors.ndim != 2 or biases.ndim != 1:
+            raise ValueError("item factors should be a float32 matrix, and item biases a float32 vector")
+        if not len(self.items) == len(factors) == len(biases):
+            raise ValueError(f"{len(self.items)} items, {len(factors)} rows of factors, {len(biases)} biases")
+        if not (np.isfinite(factors).all() and np.isfinite(biases).all() and math.isfinite(self.mean)):
+            raise ValueError("mean, factors and biases should be finite")
+        if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and isinstance(ridge.per_rating, bool)):
+            raise ValueError("the ridge penalties should be numbers from 0 on")
+        if not isinstance(self.configuration, dict):
+            raise TypeError("the configuration should be an object")
+
+
+def _items(ids: list[Id], titles: list[str], genres: list[str], declared: bool) -> Items:
+    if not all(isinstance(texts, list) and all(isinstance(one, str) for one in texts) for texts in (titles, genres)):
+        raise TypeError("titles and genres should be lists of texts")
+    return Items(ids_of_json(ids), titles, genres, declared=declared)
+
+
+def ids_of_json(listed: list[Id]) -> Ids:
+    """Return ids as JSON keeps them: a list of integers and texts."""
+    if not isinstance(listed, list) or any(type(one) not in (int, str) for one in listed):
+        raise TypeError("ids should be a list of integers or texts")
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return Ids(array)
 
 
 def _checked_facts(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""Bad input ends with one clear line and a non-zero exit, and writes nothing."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpmf.model import Release
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+GOOD = "user,item,rating\nann,Heat,5\nbob,Heat,3\nann,Up,1\n"
+FILES = {
+    "good.csv": GOOD,
+    "empty.csv": "",
+    "header_only.csv": "user,item,rating\n",
+    "nan.csv": "user,item,rating\nann,Heat,5\nbob,Heat,nan\n",
+    "words.csv": "user,item,rating\nann,Heat,5\nbob,Heat,great\n",
+    "no_rating.csv": "user,item,mood\nann,Heat,5\n",
+    "two_columns.csv": "user,item\nann,Heat\n",
+    "mine.csv": "The Silent Orbit,5\n",
+    "mine_off.csv": "The Silent Orbit,9\n",
+    "mine_nan.csv": "The Silent Orbit,nan\n",
+    "mine_twice.csv": "The Silent Orbit,5\nThe Silent Orbit,4\n",
+    "mine_words.csv": "The Silent Orbit,great\n",
+    "mine_elsewhere.csv": "Never Made,4\n",
+    "file/": "",
+    "taken/thesis.tex": "years of work",
+    "damaged/release.json": "{",
+}
+TRAIN = "train good.csv --method sgd --epochs 1"
+RECOMMEND = "recommend {release} --ratings"
+
+BAD = {
+    "train nowhere.csv --method sgd": "no data at nowhere.csv",
+    "train movielens-1m --method sgd": "run `dpmf data fetch movielens-1m`",
+    "train empty.csv --method sgd": "empty.csv is empty",
+    "train header_only.csv --method sgd": "no ratings",
+    "train nan.csv --method sgd --out r": "row 3 is missing, infinite or not a number",
+    "train words.csv --method sgd --out r": "row 3 is missing, infinite or not a number",
+    "train no_rating.csv --method sgd": "no column for the rating: it has user, item, mood",
+    "train two_columns.csv --method sgd": "fewer than three columns",
+    "train good.csv --method sgd --scale 1:4 --out r": "the rating 5 in row 2 is off the scale 1:4",
+    "train good.csv --method sgd --scale 5:1": "not a scale",
+    "train good.csv --method sgd --scale five": "not a scale",
+    "train good.csv --method sgd --columns user=uid": "no column 'uid'",
+    "train good.csv --method sgd --columns user": "ROLE=NAME",
+    "train good.csv --method sgd --columns who=0": "no role 'who'",
+    "train good.csv --method sgd --items nowhere.csv": "no file nowhere.csv",
+    "train good.csv --method sgd --format xls": "'xls' is not one of",
+    "train good.csv --method svd": "'svd' is not",
+    "train good.csv": "--method",
+    "train": "Missing argument 'DATA'",
+    f"{TRAIN} --set speed=9": "sgd has no setting 'speed'",
+    f"{TRAIN} --set speed": "name=value",
+    f"{TRAIN} --set learning_rate=-1": "learning_rate=-1",
+    f"{TRAIN} --set learning_rate=fast": "sgd",
+    f"{TRAIN} --factors 0": "n_factors=0",
+    f"{TRAIN} --factors many": "'many' is not a valid integer",
+    f"{TRAIN} --epochs 0": "n_epochs=0",
+    f"{TRAIN} --seed -1": "seed=-1",
+    f"{TRAIN} --threads 0 --out r": "n_threads=0",
+    f"{TRAIN} --holdout 2": "--holdout 2 is not a fraction",
+    f"{TRAIN} --holdout nan": "--holdout nan is not a fraction",
+    f"{TRAIN} --split last --holdout 0.1": "number of ratings per user",
+    f"{TRAIN} --split last --holdout inf": "number of ratings per user",
+    f"{TRAIN} --split last --holdout nan": "number of ratings per user",
+    f"{TRAIN} --split last --holdout 1": "needs a timestamp",
+    f"{TRAIN} --out taken": "taken holds other files (thesis.tex)",
+    f"{TRAIN} --model taken": "taken holds other files (thesis.tex)",
+    f"{TRAIN} --out good.csv": "is not a folder",
+    f"{TRAIN} --out good.csv/r": "good.csv",
+    f"{TRAIN} --model good.csv/r": "good.csv",
+    f"{TRAIN} --speed 9": "--speed",
+    "evaluate nowhere good.csv": "no release at nowhere",
+    "evaluate {release} nowhere.csv": "no data at nowhere.csv",
+    "evaluate {release} {data} --holdout 2": "--holdout 2 is not a fraction",
+    "evaluate {release} {data} -k 0": "k=0",
+    "evaluate {release} {data} --threads 0": "n_threads=0",
+    "evaluate {release} synthetic": "different users or items",
+    "evaluate {release} {data} --scale 3:4": "off the scale 3:4",
+    "evaluate damaged {data}": "is damaged: it is not JSON",
+    "recommend {release}": "--ratings",
+    f"{RECOMMEND} nowhere.csv": "no file nowhere.csv",
+    f"{RECOMMEND} empty.csv": "empty.csv is empty",
+    f"{RECOMMEND} mine_off.csv": "the rating 9.0 of 'The Silent Orbit' is not on the scale 1:5",
+    f"{RECOMMEND} mine_nan.csv": "not on the scale",
+    f"{RECOMMEND} mine_twice.csv": "rated twice",
+    f"{RECOMMEND} mine_words.csv": "rating 1 should be an item and a number",
+    f"{RECOMMEND} mine_elsewhere.csv": "none of the rated items is in the catalogue",
+    f"{RECOMMEND} file": "Is a directory",
+    f"{RECOMMEND} mine.csv -k 0": "k=0",
+    f"{RECOMMEND} mine.csv --only Orbit": "did you mean 'The Silent Orbit'",
+    "recommend damaged --ratings mine.csv": "is damaged",
+    "similar {release} Orbit": "did you mean 'The Silent Orbit'",
+    "similar {release} 1 -k 0": "k=0",
+    "similar {release}": "Missing argument 'ITEM'",
+    "explain nowhere": "no release at nowhere",
+    "explain taken": "release.json is missing",
+    "explain damaged": "is damaged",
+    "demo --threads 0": "n_threads=0",
+    "demo --out good.csv": "good.csv",
+    "data describe nowhere.csv": "no data at nowhere.csv",
+    "data fetch netflux": "did you mean netflix?",
+    "data fetch synthetic --json": "cannot be downloaded",
+    "data ingest good.csv taken": "holds other files",
+    "data ingest nan.csv store": "row 3",
+    "data destroy": "destroy",
+    "dance": "dance",
+    "--dance": "--dance",
+}  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working folder, with good and bad files in it."""
+    for name, content in FILES.items():
+        path = tmp_path / name
+        if name.endswith("/"):
+            path.mkdir()
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path / "file"))
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_input_is_one_line_and_leaves_no_trace(
+    command: Command, here: Path, data_folder: Path, release_folder: Path, line: str
+) -> None:
+    before = contents(here)
+    done = command(*(word.format(release=release_folder, data=data_folder) for word in line.split()))
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("dpmf: ")
+    assert done.stderr.count("\n") == 1
+    assert BAD[line] in done.stderr
+    assert done.stdout == ""
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize("words", ["--out taken", "--model taken", "--model below", "--threads 0"])
+def test_what_could_not_be_saved_is_refused_before_the_work(
+    command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    (here / "below" / "release").mkdir(parents=True)
+    (here / "below" / "release" / "notes.txt").write_text("mine")
+    monkeypatch.setattr("dpmf.ratings.Ratings.read", lambda *_, **__: pytest.fail("the ratings were read"))
+    assert command(*TRAIN.split(), *words.split()).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device: free some space"),
+        (PermissionError(errno.EACCES, "Permission denied", "out"), "Permission denied (out)"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_trouble_with_the_machine_is_one_line(
+    command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Release, "save", fail)
+    done = command("train", "good.csv", "--method", "sgd", "--epochs", 1, "--out", "r")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"dpmf: {message}")
+    assert done.stderr.count("\n") == 1
+    assert not (here / "r").exists()

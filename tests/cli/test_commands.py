@@ -1,0 +1,237 @@
+"""Every command does its job, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpmf
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation import evaluate
+from dpmf.methods import SGD
+from dpmf.model import Model, Release
+from dpmf.ratings import Ratings
+from dpmf.ratings.catalogue import CATALOGUE
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+TRAIN_KEYS = [
+    "method", "mode", "rmse", "mae", "baseline_rmse", "epsilon", "delta", "unit", "neighbours", "certified",
+    "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def answer(command: Command) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs a command with --json and returns the one object it prints."""
+
+    def ask(*arguments: object) -> dict[str, Any]:
+        done = command(*arguments, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        content: dict[str, Any] = json.loads(done.stdout)
+        return content
+
+    return ask
+
+
+Answer = Callable[..., dict[str, Any]]
+
+
+def test_train_reports_exactly_the_documented_keys(answer: Answer, data_folder: Path) -> None:
+    report = answer("train", data_folder, "--method", "sgd", "--epochs", 3, "--factors", 4, "--holdout", 0.1)
+    assert list(report) == TRAIN_KEYS
+    assert (report["method"], report["mode"], report["certified"], report["streamed"]) == ("sgd", "none", False, False)
+    assert report["epsilon"] is report["delta"] is report["unit"] is report["neighbours"] is report["out"] is None
+    assert 0 < report["mae"] < report["rmse"] < 3
+    assert report["seconds"] > report["epoch_seconds"] > 0
+
+
+def test_train_without_a_hold_out_has_no_error_figures(answer: Answer, data_folder: Path) -> None:
+    report = answer("train", data_folder, "--method", "sgd", "--epochs", 1)
+    assert list(report) == TRAIN_KEYS
+    assert report["rmse"] is report["mae"] is report["baseline_rmse"] is None
+
+
+def test_train_saves_what_the_library_would_train(
+    answer: Answer, data_folder: Path, small_ratings: Ratings, tmp_path: Path
+) -> None:
+    words = ["--method", "sgd", "--factors", 4, "--epochs", 3, "--seed", 5, "--set", "decay=0.5"]
+    report = answer("train", data_folder, *words, "--threads", 2, "--out", "new/out", "--model", "model")
+    assert report["out"] == "new/out"
+    expected = SGD(n_factors=4, n_epochs=3, seed=5, decay=0.5).fit(small_ratings)
+    saved, model = Release.load("new/out"), Model.load("model")
+    assert saved.item_factors.tobytes() == expected.release.item_factors.tobytes()
+    assert model.user_factors.tobytes() == expected.user_factors.tobytes()
+    assert saved.items.titles == small_ratings.catalogue.titles
+    assert stat.S_IMODE(Path("model").stat().st_mode) == 0o700
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "new"]
+
+
+def test_train_tells_people_the_error_and_that_nothing_is_private(command: Command, data_folder: Path) -> None:
+    done = command(
+        "train", data_folder, "--method", "sgd", "--epochs", 2, "--holdout", 0.2, "--out", "o", "--model", "m"
+    )
+    assert done.returncode == 0
+    for words in ("synthetic", "rmse", "not private", "no guarantee covers them", "Release saved in o", "sensitive"):
+        assert words in done.stdout
+
+
+def test_train_reads_plain_files_as_told(answer: Answer, tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("who;what;stars\nann;Heat;5\nbob;Heat;3\nann;Up;-1\n")
+    report = answer(
+        "train", "my.txt", "--method", "sgd", "--columns", "user=who,item=1,rating=stars", "--scale", "1:5",
+        "--missing", -1, "--delimiter", ";", "--header", "--out", "r", "--set", "n_epochs=2",
+    )  # fmt: skip
+    assert report["out"] == "r"
+    assert list(Release.load("r").items.ids) == ["Heat", "Up"]
+    assert str(Release.load("r").scale) == "1:5"
+
+
+def test_holding_out_the_last_ratings(answer: Answer, tmp_path: Path) -> None:
+    rows = [f"{user},{item},{1 + (user + item) % 5},{item}" for user in range(9) for item in range(9)]
+    (tmp_path / "timed.csv").write_text("user,item,rating,timestamp\n" + "\n".join(rows) + "\n")
+    words = ["timed.csv", "--method", "sgd", "--epochs", 1, "--split", "last", "--holdout", 2]
+    assert answer("train", *words)["rmse"] > 0
+
+
+def test_evaluate_measures_what_the_library_measures(
+    answer: Answer, data_folder: Path, release_folder: Path, small_ratings: Ratings
+) -> None:
+    report = answer("evaluate", release_folder, data_folder, "--holdout", 0.2, "--seed", 3)
+    known, test = small_ratings.split(0.2, seed=3)
+    expected = evaluate(Release.load(release_folder), test, known=known)
+    assert {"rmse", "mae", "recall@10", "ndcg@10"} <= set(report)
+    assert {name: report[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert report["baseline_rmse"] > report["rmse"]
+
+
+def test_evaluate_uses_the_scale_of_the_release_to_the_last_digit(answer: Answer, tmp_path: Path) -> None:
+    rows = [f"{user},{item},{1234567 + (user * item) % 7}" for user in range(12) for item in range(8)]
+    (tmp_path / "wide.csv").write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+    answer("train", "wide.csv", "--method", "sgd", "--epochs", 1, "--out", "r")
+    assert answer("evaluate", "r", "wide.csv", "--holdout", 0.3)["rmse"] < 7
+
+
+def test_recommend_is_a_fold_in(answer: Answer, release_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,1.5\n")
+    report = answer("recommend", release_folder, "--ratings", "mine.csv", "-k", 4)
+    expected = Release.load(release_folder).fold_in({"The Silent Orbit": 5, 2: 1.5}).recommend(4)
+    assert report == {"recommendations": [one._asdict() for one in expected]}
+    assert len(expected) == 4
+
+
+def test_recommend_obeys_choices_and_reports_unknown_items(
+    command: Command, release_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_text("\ufeffThe Silent Orbit,5\nNever Made,2\n", encoding="utf-8")
+    words = ["--only", 1, "--only", 2, "--only", 3, "--exclude", 2, "--include-rated", "--json"]
+    done = command("recommend", release_folder, "--ratings", "mine.csv", *words)
+    assert {one["item"] for one in json.loads(done.stdout)["recommendations"]} == {1, 3}
+    assert done.stderr == "dpmf: 1 rated items are not in the catalogue and were left out\n"
+    nothing = command("recommend", release_folder, "--ratings", "mine.csv", "--only", 1)
+    assert (nothing.returncode, nothing.stdout) == (0, "nothing is left to recommend\n")
+
+
+def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) -> None:
+    by_id = answer("similar", release_folder, 1, "-k", 3)
+    assert by_id == answer("similar", release_folder, "The Silent Orbit", "-k", 3)
+    expected = Release.load(release_folder).similar_items(1, 3)
+    assert by_id == {"recommendations": [one._asdict() for one in expected]}
+
+
+def test_tables_hold_titles_and_scores(command: Command, release_folder: Path) -> None:
+    done = command("similar", release_folder, 1, "-k", 2)
+    best = Release.load(release_folder).similar_items(1, 1)[0]
+    assert best.title in done.stdout
+    assert f"{best.score:.4f}" in done.stdout
+
+
+def test_explain_says_that_nothing_is_promised(command: Command, answer: Answer, release_folder: Path) -> None:
+    done = command("explain", release_folder)
+    assert "not private" in done.stdout
+    assert "do not publish it" in done.stdout
+    report = answer("explain", release_folder)
+    assert (report["epsilon"], report["delta"], report["mode"], report["certified"]) == (None, None, "none", False)
+    assert (report["items"], report["factors"]) == (60, 4)
+
+
+def test_data_list_names_every_data_set(
+    command: Command, answer: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path))
+    (tmp_path / "movielens-100k").mkdir()
+    rows = {row["name"]: row for row in answer("data", "list")["datasets"]}
+    assert list(rows) == list(CATALOGUE)
+    assert rows["synthetic"]["here"]
+    assert rows["movielens-100k"]["here"]
+    assert not rows["movielens-1m"]["here"]
+    shown = command("data", "list").stdout
+    assert all(name in shown for name in CATALOGUE)
+
+
+def test_data_describe_counts(answer: Answer, data_folder: Path, small_ratings: Ratings) -> None:
+    report = answer("data", "describe", data_folder)
+    assert (report["users"], report["items"], report["ratings"]) == (120, 60, len(small_ratings))
+    assert report["scale"] == "1:5"
+
+
+def test_data_describe_knows_the_catalogue_without_the_data(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path))
+    report = answer("data", "describe", "movielens-1m")
+    assert report["licence"]
+    assert "dpmf data fetch movielens-1m" in report["note"]
+
+
+def test_data_ingest_writes_what_can_be_read_again(answer: Answer, tmp_path: Path) -> None:
+    (tmp_path / "my.csv").write_text("user,item,rating\nann,Heat,5\nbob,Heat,3\n")
+    assert answer("data", "ingest", "my.csv", "store", "--scale", "1:5") == {
+        "folder": "store", "ratings": 2, "users": 2, "items": 1,
+    }  # fmt: skip
+    assert Ratings.read("store").values.tolist() == [5.0, 3.0]
+
+
+def test_data_fetch_leaves_alone_what_is_there(answer: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DPMF_DATA", str(tmp_path))
+    (tmp_path / "movielens-1m").mkdir()
+    (tmp_path / "movielens-1m" / CATALOGUE["movielens-1m"].ratings_file).write_text("1::2::3::4\n")
+    report = answer("data", "fetch", "movielens-1m")
+    assert report == {"name": "movielens-1m", "folder": str(tmp_path / "movielens-1m")}
+
+
+def test_doctor_shows_versions_and_threads(command: Command, answer: Answer) -> None:
+    report = answer("doctor")
+    assert report["dpmf"] == dpmf.__version__
+    assert report["threads"] >= 1
+    assert report["numba_cache_files"] >= 0
+    assert "numpy" in command("doctor").stdout
+
+
+def test_version_and_help(command: Command) -> None:
+    assert command("--version").stdout.strip().endswith(dpmf.__version__)
+    assert "Start with `dpmf demo`" in command("-h").stdout
+    for name in ("demo", "train", "evaluate", "recommend", "similar", "explain", "data", "doctor"):
+        done = command(name, "--help")
+        assert done.returncode == 0
+        assert f"dpmf {name}" in done.stdout
+
+
+def test_an_error_of_several_lines_is_printed_as_one(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InvalidArgument("first\nsecond")
+
+    monkeypatch.setattr(Release, "load", fail)
+    done = command("explain", "anything")
+    assert (done.returncode, done.stderr) == (1, "dpmf: first second\n")

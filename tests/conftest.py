@@ -1,0 +1,96 @@
+"""What several test files share: a release made by hand, small data on disk, and the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from dpmf.cli import main
+from dpmf.methods import SGD
+from dpmf.model import Release, Ridge
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.ingesting import ingest
+from dpmf.ratings.synthetic import make
+
+# The first call of a kernel may compile it, so no deadline; and the same examples in every run.
+settings.register_profile("dpmf", deadline=None, derandomize=True)
+settings.load_profile("dpmf")
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def release() -> Release:
+    """Return a release of six items and two factors; two items share the title "Up"."""
+    return Release(
+        items=Items.of(
+            [10, 20, 30, 40, 50, 60],
+            ["Heat (1995)", "Alien (1979)", "Le Fabuleux Destin d'Amélie 🎬", "Up", "Up", "七人の侍"],
+            ["Crime", "Horror|Space", "Romance", "", "", "History"],
+        ),
+        scale=Scale(1, 5),
+        mean=3.2,
+        item_factors=np.array([[1, 0.2], [0.9, 0.1], [-1, 0.3], [0.1, 1], [0.2, -1], [-0.8, -0.4]], np.float32),
+        item_biases=np.array([0.3, -0.2, 0.1, 0, 0.05, 0.4], np.float32),
+        ridge=Ridge(bias=0.5, factors=0.25),
+        configuration={"method": "sgd", "n_factors": 2},
+        guarantee=Guarantee.none(),
+    )
+
+
+@pytest.fixture(scope="session")
+def small_ratings() -> Ratings:
+    """Return a few thousand synthetic ratings."""
+    return make(120, 60, mean_ratings=25)
+
+
+@pytest.fixture(scope="session")
+def data_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that holds the small ratings in dpmf's own form."""
+    folder = tmp_path_factory.mktemp("data") / "small"
+    ingest(small_ratings, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def release_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a release trained on the small ratings. Tests only read it."""
+    folder = tmp_path_factory.mktemp("trained") / "release"
+    SGD(n_factors=4, n_epochs=10).fit(small_ratings, n_threads=1).release.save(folder)
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return a function that runs the command line in this process."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["dpmf", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(sys.argv, code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Command:
+    """Return a function that runs the command line as a user would, in an empty folder."""
+
+    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "dpmf", *map(str, arguments)]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+
+    return run

@@ -1,0 +1,107 @@
+"""The block grid: every rating in exactly one block, equal masses, and nothing but the data decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf.engine.grid import BlockGrid, equal_masses, grid_size
+from dpmf.ratings import Ratings
+
+
+def random_ratings(n_users: int, n_items: int, n_ratings: int, seed: int) -> Ratings:
+    """Return ratings with a few popular items; some users and items may have none."""
+    rng = np.random.default_rng(seed)
+    users, items = rng.integers(0, n_users, n_ratings), (n_items * rng.random(n_ratings) ** 2).astype(int)
+    return Ratings.of(users, items, rng.uniform(1, 5, n_ratings), scale=(1, 5), catalogue=range(n_items))
+
+
+def triples(users: NDArray[Any], items: NDArray[Any], values: NDArray[Any]) -> list[tuple[Any, ...]]:
+    return sorted(zip(users.tolist(), items.tolist(), values.tolist(), strict=True))
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 200), st.integers(1, 8), st.integers(0, 99))
+def test_every_rating_is_in_exactly_one_block(users: int, items: int, ratings: int, size: int, seed: int) -> None:
+    given = random_ratings(users, items, ratings, seed)
+    grid = BlockGrid.build(given, size=size)
+    assert grid.pointers[0] == 0
+    assert grid.pointers[-1] == len(grid) == len(given)
+    assert (np.diff(grid.pointers) >= 0).all()
+    dealt = triples(grid.user_order[grid.users], grid.item_order[grid.items], grid.values)
+    assert dealt == triples(given.users, given.items, given.values)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 300), st.integers(1, 8), st.integers(0, 99))
+def test_blocks_of_different_strips_and_tiers_share_nobody_and_nothing(
+    users: int, items: int, ratings: int, size: int, seed: int
+) -> None:
+    grid = BlockGrid.build(random_ratings(users, items, ratings, seed), size=size)
+    strip_of: dict[int, int] = {}
+    tier_of: dict[int, int] = {}
+    for block in range(size * size):
+        part = slice(grid.pointers[block], grid.pointers[block + 1])
+        assert (np.diff(grid.users[part]) >= 0).all()  # ordered by user inside a block
+        assert {strip_of.setdefault(user, block // size) for user in grid.users[part].tolist()} <= {block // size}
+        assert {tier_of.setdefault(item, block % size) for item in grid.items[part].tolist()} <= {block % size}
+
+
+def test_strips_and_tiers_have_about_equal_mass() -> None:
+    ratings = random_ratings(2000, 1000, 40_000, seed=1)
+    grid = BlockGrid.build(ratings, size=8)
+    counts = np.diff(grid.pointers).reshape(8, 8)
+    even = len(ratings) / 8
+    assert np.abs(counts.sum(axis=1) - even).max() <= np.diff(ratings.indptr).max()
+    assert np.abs(counts.sum(axis=0) - even).max() <= np.bincount(ratings.items).max()
+
+
+def test_items_are_numbered_by_popularity() -> None:
+    ratings = random_ratings(50, 30, 500, seed=2)
+    popularity = np.bincount(ratings.items, minlength=30)[BlockGrid.build(ratings, size=3).item_order]
+    assert (np.diff(popularity) <= 0).all()
+
+
+def test_more_strips_than_users_leave_blocks_empty() -> None:
+    ratings = Ratings.of([1, 1, 2], [1, 2, 1], [5, 4, 3], scale=(1, 5))
+    grid = BlockGrid.build(ratings, size=8)
+    assert grid.pointers.shape == (65,)
+    assert np.count_nonzero(np.diff(grid.pointers)) <= 3
+    assert len(grid) == 3
+
+
+def test_the_grid_does_not_depend_on_threads() -> None:
+    ratings = random_ratings(500, 200, 10_000, seed=3)
+    one, four = (BlockGrid.build(ratings, size=7, n_threads=n_threads) for n_threads in (1, 4))
+    for name in ("pointers", "users", "items", "values", "user_order", "item_order"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
+
+
+def test_a_persons_place_among_others_does_not_depend_on_who_else_is_there() -> None:
+    everyone = random_ratings(40, 20, 400, seed=4)
+    without_one = everyone.select(everyone.users != 17)
+    orders = []
+    for ratings in (everyone, Ratings.of(without_one.users, without_one.items, without_one.values, scale=(1, 5))):
+        grid = BlockGrid.build(ratings, size=2)
+        orders.append([ratings.user_ids[user] for user in grid.user_order.tolist()])
+    assert [user for user in orders[0] if user != 17] == orders[1]
+
+
+@pytest.mark.parametrize(
+    ("n_ratings", "size"), [(1, 1), (4000, 1), (15_999, 1), (16_000, 2), (64_000, 4), (10**6, 15), (10**9, 32)]
+)
+def test_size_grows_with_the_data_up_to_a_limit(n_ratings: int, size: int) -> None:
+    assert grid_size(n_ratings) == size
+
+
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 8))
+def test_equal_masses_are_in_order_and_nearly_equal(masses: list[int], parts: int) -> None:
+    weights = np.array(masses, np.int64)
+    assigned = equal_masses(weights, parts)
+    assert (np.diff(assigned) >= 0).all()
+    assert ((assigned >= 0) & (assigned < parts)).all()
+    found = np.bincount(assigned, weights, minlength=parts)
+    assert np.abs(found - weights.sum() / parts).max() <= max(masses, default=0) + 1

@@ -1,0 +1,58 @@
+"""The ridge kernel against the closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf.kernels.ridge import solve_people, solve_person_reference
+
+INDPTR = np.array([0, 5, 5, 6, 26])  # five ratings, none, one, twenty
+MEAN, RIDGE_B, RIDGE_U = 3.3, 0.7, 0.2
+
+
+def problem(n_factors: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    rng = np.random.default_rng(n_factors)
+    return (
+        rng.integers(0, 30, 26).astype(np.int32),
+        rng.uniform(1, 5, 26).astype(np.float32),
+        rng.normal(0, 1, (30, n_factors)).astype(np.float32),
+        rng.normal(0, 0.3, 30).astype(np.float32),
+    )
+
+
+@pytest.mark.parametrize("per_rating", [False, True])
+@pytest.mark.parametrize("n_factors", [1, 8, 33])
+def test_kernel_equals_the_closed_form(n_factors: int, per_rating: bool) -> None:
+    items, values, V, c = problem(n_factors)
+    b, U = np.full(4, 9, np.float32), np.full((4, n_factors), 9, np.float32)
+    solve_people(INDPTR, items, values, 0, 4, V, c, MEAN, RIDGE_B, RIDGE_U, per_rating, b, U)
+    for i in range(4):
+        own = slice(INDPTR[i], INDPTR[i + 1])
+        expected = np.zeros(n_factors + 1)
+        if INDPTR[i + 1] > INDPTR[i]:
+            expected = solve_person_reference(items[own], values[own], V, c, MEAN, RIDGE_B, RIDGE_U, per_rating)
+        np.testing.assert_allclose(np.r_[b[i], U[i]], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_only_the_people_asked_for_are_solved() -> None:
+    items, values, V, c = problem(3)
+    b, U = np.full(4, 9, np.float32), np.full((4, 3), 9, np.float32)
+    solve_people(INDPTR, items, values, 2, 3, V, c, MEAN, RIDGE_B, RIDGE_U, False, b, U)
+    assert (b == 9).tolist() == [True, True, False, True]
+    assert (U == 9).all(axis=1).tolist() == [True, True, False, True]
+
+
+def test_the_reference_is_the_minimum() -> None:
+    """A step in any direction from the closed form makes the objective larger."""
+    items, values, V, c = problem(4)
+
+    def objective(x: NDArray[np.float64]) -> float:
+        errors = values - MEAN - c[items] - x[0] - V[items] @ x[1:]
+        return float((errors**2).sum() + RIDGE_B * x[0] ** 2 + RIDGE_U * (x[1:] ** 2).sum())
+
+    best = solve_person_reference(items, values, V, c, MEAN, RIDGE_B, RIDGE_U, False)
+    for direction in np.eye(5):
+        assert objective(best + 1e-3 * direction) > objective(best)
+        assert objective(best - 1e-3 * direction) > objective(best)

@@ -1,0 +1,89 @@
+"""Predictions and best items against references, ties and shortages included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpmf.kernels.scoring import (
+    NEVER,
+    best_items_of_people,
+    best_reference,
+    keep_best,
+    predict_pairs,
+    predict_pairs_reference,
+    score_items,
+)
+
+NOBODY_EXCLUDED = np.zeros(2, np.int64), np.zeros(0, np.int32)
+
+
+def factors(n: int, n_factors: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(0, 1, (n, n_factors)).astype(np.float32)
+
+
+def best(scores: NDArray[np.float32], k: int) -> tuple[list[int], list[float]]:
+    items, kept = np.empty(k, np.int32), np.empty(k, np.float32)
+    keep_best(scores, items, kept)
+    return items.tolist(), kept.tolist()
+
+
+@pytest.mark.parametrize("n_factors", [1, 5, 64])
+def test_predictions_equal_the_reference(n_factors: int) -> None:
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 20, 200).astype(np.int32), rng.integers(0, 30, 200).astype(np.int32)
+    U, V = factors(20, n_factors, 1), factors(30, n_factors, 2)
+    b, c = factors(20, 1, 3).ravel(), factors(30, 1, 4).ravel()
+    out = np.full(200, 7, np.float32)
+    predict_pairs(users, items, U, V, b, c, 3.5, 10, 190, out)
+    expected = predict_pairs_reference(users, items, U, V, b, c, 3.5)
+    np.testing.assert_allclose(out[10:190], expected[10:190], rtol=1e-4, atol=1e-4)
+    assert (out[:10] == 7).all()
+    assert (out[190:] == 7).all()
+
+
+@pytest.mark.parametrize("n_factors", [1, 3, 4, 7, 32])
+@pytest.mark.parametrize("n_items", [1, 511, 513, 1100])
+def test_scores_equal_the_matrix_product(n_items: int, n_factors: int) -> None:
+    u, V, c = factors(1, n_factors, 1)[0], factors(n_items, n_factors, 2), factors(n_items, 1, 3).ravel()
+    scores = np.empty(n_items, np.float32)
+    score_items(u, np.ascontiguousarray(V.T), c, scores)
+    np.testing.assert_allclose(scores, c + V.astype(np.float64) @ u, rtol=1e-4, atol=1e-4)
+
+
+@given(st.lists(st.integers(0, 3), min_size=8, max_size=40), st.integers(1, 8))
+def test_the_best_are_kept_with_ties_by_item_number(numbers: list[int], k: int) -> None:
+    scores = np.array(numbers, np.float32)
+    expected_items, expected_scores = best_reference(scores[None], *NOBODY_EXCLUDED, k)
+    assert best(scores, k) == (expected_items[0].tolist(), expected_scores[0].tolist())
+
+
+def test_short_lists_end_in_minus_one() -> None:
+    scores = np.array([1, NEVER, 3, NEVER], np.float32)
+    assert best(scores, 4) == ([2, 0, -1, -1], [3.0, 1.0, float(NEVER), float(NEVER)])
+
+
+def test_best_items_of_people_equal_the_reference() -> None:
+    rng = np.random.default_rng(3)
+    U, V, c = factors(15, 6, 5), factors(80, 6, 6), factors(80, 1, 7).ravel()
+    excluded = [rng.choice(80, rng.integers(0, 40), replace=False).astype(np.int32) for _ in range(15)]
+    indptr = np.cumsum([0, *map(len, excluded)])
+    items, scores = np.full((15, 10), -7, np.int32), np.zeros((15, 10), np.float32)
+    best_items_of_people(U, np.ascontiguousarray(V.T), c, indptr, np.concatenate(excluded), 2, 15, items, scores)
+    expected_items, expected_scores = best_reference(U @ V.T + c, indptr, np.concatenate(excluded), 10)
+    np.testing.assert_array_equal(items[2:], expected_items[2:])
+    np.testing.assert_allclose(scores[2:], expected_scores[2:], rtol=1e-4, atol=1e-4)
+    assert (items[:2] == -7).all()  # people before `start` are not touched
+
+
+def test_people_with_few_candidates_get_short_lists() -> None:
+    V = np.array([[3], [2], [1]], np.float32)
+    c = np.array([0, 0, 2 * NEVER], np.float32)  # the last item goes to nobody
+    items, scores = np.empty((2, 3), np.int32), np.empty((2, 3), np.float32)
+    indptr, excluded = np.array([0, 1, 3]), np.array([0, 0, 1], np.int32)
+    best_items_of_people(np.ones((2, 1), np.float32), V.T.copy(), c, indptr, excluded, 0, 2, items, scores)
+    assert items.tolist() == [[1, -1, -1], [-1, -1, -1]]
+    assert scores[0, 0] == 2.0
