@@ -27,9 +27,9 @@ def thread_count(n_threads: int | None) -> int:
     """Return the number of threads to use: as given, or the CPUs this process may use."""
     if n_threads is None:
         return available_cpus()
-    if n_threads < 1:
-        raise InvalidArgument(f"n_threads={n_threads}: give at least 1, or None for all CPUs")
-    return n_threads
+    if not isinstance(n_threads, int | np.integer) or n_threads < 1:
+        raise InvalidArgument(f"n_threads={n_threads!r}: give a whole number of at least 1, or None for all CPUs")
+    return int(n_threads)
 
 
 def available_cpus() -> int:
@@ -96,25 +96,29 @@ def _run(loop: Callable[[threading.Event], None], n_threads: int) -> None:
         loop(stopped)
         return
     errors: list[BaseException] = []
+    ended = [threading.Event() for _ in range(n_threads)]
 
-    def guarded() -> None:
+    def guarded(end: threading.Event) -> None:
         try:
             loop(stopped)
         except BaseException as error:
             errors.append(error)
             stopped.set()
+        finally:
+            end.set()
 
-    threads = [threading.Thread(target=guarded, name=f"dpmf-{place}", daemon=True) for place in range(n_threads)]
-    for thread in threads:
-        thread.start()
+    started: list[threading.Event] = []
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(_WAKE_SECONDS)
+        for place, end in enumerate(ended):
+            threading.Thread(target=guarded, args=(end,), name=f"dpmf-{place}", daemon=True).start()
+            started.append(end)
+        # Events, because an interrupted Thread.join may take a running thread for an ended one.
+        while not all(end.wait(_WAKE_SECONDS) for end in ended):
+            pass
     except BaseException:
         stopped.set()
-        for thread in threads:
-            thread.join()
+        for end in started:
+            end.wait()
         raise
     if errors:
         raise errors[0]

@@ -104,7 +104,8 @@ def _in_catalogue(columns: Columns, catalogue: Items) -> tuple[NDArray[np.int32]
     if (positions >= 0).all():
         return items, None
     listed = items >= 0
-    logger.warning("%d ratings of items outside the catalogue are left out", int(np.count_nonzero(~listed)))
+    if listed.any():
+        logger.warning("%d ratings of items outside the catalogue are left out", int(np.count_nonzero(~listed)))
     return items, listed
 
 

@@ -57,9 +57,7 @@ def read(
     if format is not None and format not in get_args(Format):
         raise InvalidArgument(f"format={format!r} is not known: choose from {', '.join(get_args(Format))}")
     if str(source) == "synthetic" and not Path(source).exists():
-        from dpmf.ratings.synthetic import make
-
-        return make()
+        return _synthetic(scale, items)
     found = _locate(source)
     given = {"format": format, "delimiter": delimiter, "header": header, "columns": columns, "missing": missing}
     options = {**found.options, **{name: value for name, value in given.items() if value is not None}}
@@ -73,6 +71,19 @@ def read(
         missing=missing,
         name=found.name,
     )
+
+
+def _synthetic(scale: Scale | tuple[float, float] | None, items: Items | str | Path | None) -> Ratings:
+    """Return the built-in set, on another scale or for another catalogue if that is asked for."""
+    from dpmf.ratings.synthetic import make
+
+    ratings = make()
+    if scale is None and items is None:
+        return ratings
+    catalogue = items if isinstance(items, Items) or items is None else Items.read(items)
+    users, names = ratings.user_ids.array[ratings.users], ratings.catalogue.ids.array[ratings.items]
+    columns = Columns.of_raw(users, names, ratings.values, None)
+    return assemble(columns, scale=scale or ratings.scale, catalogue=catalogue or ratings.catalogue, name=ratings.name)
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,11 @@ def _connection(path: Path, memory: str | None) -> Iterator[Any]:
                 raise InvalidArgument(f"memory={memory!r} is not an amount of memory: write it as '2GB'") from None
         try:
             yield connection
+        except (duckdb.InterruptException, RuntimeError) as error:
+            # Ctrl-C reaches DuckDB first, which reports it in one of these two ways.
+            if isinstance(error, duckdb.InterruptException) or "interrupt" in str(error).lower():
+                raise KeyboardInterrupt from None
+            raise
         except duckdb.Error as error:
             raise InvalidRatings(f"cannot read {path}: {_in_one_line(str(error))}") from None
 
