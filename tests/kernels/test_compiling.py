@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from dpmf.kernels.compiling import fast_kernel, kernel, prefetch_row
+from dpmf.kernels.compiling import fast_kernel, kernel
 from dpmf.kernels.dealing import deal_strip
 from dpmf.kernels.sgd import sgd_block
 
 
 def function(source: str) -> Any:
-    return eval(source, {"prefetch_row": prefetch_row})
+    return eval(source)
 
 
 def test_a_kernel_keeps_the_order_of_floating_point_operations() -> None:
@@ -30,9 +29,3 @@ def test_a_fast_kernel_may_reorder_them() -> None:
 def test_kernels_release_the_interpreter_lock_and_are_cached(compiled: Any) -> None:
     assert compiled.targetoptions["nogil"]
     assert compiled._cache.cache_path
-
-
-def test_asking_for_a_row_changes_nothing() -> None:
-    array = np.arange(64, dtype=np.float32)
-    kernel(function("lambda array: prefetch_row(array, 16)"))(array)
-    np.testing.assert_array_equal(array, np.arange(64))

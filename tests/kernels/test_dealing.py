@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmf.engine.grid import BlockGrid, equal_masses
-from dpmf.kernels.dealing import count_blocks, deal_reference
+from dpmf.engine.grid import BlockGrid, distinct_values
+from dpmf.kernels.dealing import count_tiers, deal_reference
 from dpmf.ratings import Ratings
 
 
@@ -21,22 +21,32 @@ def skewed_ratings() -> Ratings:
 def test_the_grid_deals_like_the_reference(size: int) -> None:
     ratings = skewed_ratings()
     grid = BlockGrid.build(ratings, size=size)
-    user_places, item_places = np.argsort(grid.user_order), np.argsort(grid.item_order)
-    strips = equal_masses(np.diff(ratings.indptr)[grid.user_order], size)[user_places]
-    tiers = equal_masses(np.bincount(ratings.items)[grid.item_order], size)[item_places]
-    order = deal_reference(ratings.users, ratings.items, user_places, strips, tiers)
-    np.testing.assert_array_equal(grid.users, user_places[ratings.users][order])
-    np.testing.assert_array_equal(grid.items, item_places[ratings.items][order])
-    np.testing.assert_array_equal(grid.values, ratings.values[order])
+    layout = grid.layout
+    user_places = np.argsort(layout.user_order)
+    strips = np.repeat(np.arange(size, dtype=np.int32), np.diff(layout.strip_starts))[user_places]
+    order = deal_reference(ratings.users, ratings.items, user_places, strips, layout.tiers)
+    within_strip = user_places - layout.strip_starts[strips]
+    np.testing.assert_array_equal(grid.ratings.users, within_strip[ratings.users][order])
+    np.testing.assert_array_equal(grid.ratings.items, layout.places_in_tier[ratings.items][order])
+    np.testing.assert_array_equal(grid.table[grid.ratings.codes], ratings.values[order])
 
 
-def test_blocks_are_counted_like_the_reference() -> None:
+def test_tiers_are_counted_like_the_reference() -> None:
     ratings = skewed_ratings()
     rng = np.random.default_rng(1)
     user_order = rng.permutation(ratings.n_users)
-    strips = np.sort(rng.integers(0, 4, ratings.n_users)).astype(np.int32)
     tiers = rng.integers(0, 4, ratings.n_items).astype(np.int32)
-    expected = np.zeros((4, 4), np.int64)
-    np.add.at(expected, (strips[np.argsort(user_order)][ratings.users], tiers[ratings.items]), 1)
-    counted = count_blocks(ratings.indptr, ratings.items, user_order, strips, tiers, 4)
+    chosen = np.isin(ratings.users, user_order[10:30])
+    expected = np.bincount(tiers[ratings.items[chosen]], minlength=4)
+    counted = count_tiers(ratings.indptr, ratings.items, user_order, 10, 30, tiers, 4)
     np.testing.assert_array_equal(counted, expected)
+
+
+@pytest.mark.parametrize("n_values", [1, 5, 256, 257, 70_000])
+def test_values_survive_whatever_their_number(n_values: int) -> None:
+    rng = np.random.default_rng(n_values)
+    values = rng.permutation(np.repeat(np.linspace(-10, 10, n_values, dtype=np.float32), 2))
+    np.testing.assert_array_equal(distinct_values(values), np.unique(values))
+    ratings = Ratings.of(np.arange(len(values)), np.zeros(len(values), int), values, scale=(-10, 10))
+    grid = BlockGrid.build(ratings, size=3)
+    np.testing.assert_array_equal(np.sort(grid.table[grid.ratings.codes]), np.sort(values))

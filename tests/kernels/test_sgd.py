@@ -9,82 +9,114 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import factor_rows
-from dpmf.kernels.sgd import sgd_block, sgd_block_reference
+from dpmf.kernels.rows import pack, unpack
+from dpmf.kernels.sgd import Step, lanes_for, sgd_block, sgd_block_reference, visiting_order
+from dpmf.streams import mix
 
-N_USERS, N_ITEMS, N_RATINGS = 12, 9, 400
+N_USERS, N_ITEMS, N_RATINGS = 12, 9, 401
+TABLE = np.arange(1.0, 5.5, 0.5, dtype=np.float32)
 
 
 class Problem(NamedTuple):
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.float32]
+    users: NDArray[np.uint16]
+    items: NDArray[np.uint16]
+    codes: NDArray[np.uint8]
     U: NDArray[np.float32]
     V: NDArray[np.float32]
     b: NDArray[np.float32]
     c: NDArray[np.float32]
 
-    def visit(self, start: int, stop: int, *, eta: float = 0.05, lam: float = 0.1, unit: float = 2.0) -> float:
-        parameters = (np.float32(one) for one in (3.4, eta, lam, unit))
-        return sgd_block(self.users, self.items, self.values, start, stop, self.U, self.V, self.b, self.c, *parameters)
+    def visit(self, *, eta: float = 0.05, lam: float = 0.1, unit: float = 2.0) -> float:
+        users, items, codes, U, V, b, c = self
+        return sgd_block(users, items, codes, TABLE, U, V, b, c, Step.of(3.4, eta, lam, unit), np.uint64(1))
 
     def copy(self, dtype: type[np.floating]) -> list[NDArray[np.floating]]:
         return [array.astype(dtype) for array in (self.U, self.V, self.b, self.c)]
 
 
-def problem(n_factors: int) -> Problem:
+def problem(n_factors: int, n_ratings: int = N_RATINGS, multiple: int = 16) -> Problem:
     rng = np.random.default_rng(n_factors)
-    U, V = factor_rows(N_USERS, n_factors), factor_rows(N_ITEMS, n_factors)
-    U[:, :n_factors] = rng.normal(0, 0.3, (N_USERS, n_factors))
-    V[:, :n_factors] = rng.normal(0, 0.3, (N_ITEMS, n_factors))
+    U, V = factor_rows(N_USERS, n_factors, multiple), factor_rows(N_ITEMS, n_factors, multiple)
+    U[:, :n_factors] = rng.normal(0, 0.3 / n_factors**0.25, (N_USERS, n_factors))
+    V[:, :n_factors] = rng.normal(0, 0.3 / n_factors**0.25, (N_ITEMS, n_factors))
     return Problem(
-        rng.integers(0, N_USERS, N_RATINGS).astype(np.int32),
-        rng.integers(0, N_ITEMS, N_RATINGS).astype(np.int32),
-        rng.uniform(1, 5, N_RATINGS).astype(np.float32),
+        np.sort(rng.integers(0, N_USERS, n_ratings)).astype(np.uint16),
+        rng.integers(0, N_ITEMS, n_ratings).astype(np.uint16),
+        rng.integers(0, len(TABLE), n_ratings).astype(np.uint8),
         U, V, rng.normal(0, 0.1, N_USERS).astype(np.float32), rng.normal(0, 0.1, N_ITEMS).astype(np.float32),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("n_factors", [1, 10, 16, 40])
+# One width for every way the rows are handled: in registers (1 to 8 lines) and in loops with and without a rest.
+@pytest.mark.parametrize("n_factors", [1, 10, 16, 32, 48, 64, 80, 96, 112, 128, 144, 200, 256, 400, 1024])
 def test_kernel_equals_the_reference_in_double_precision(n_factors: int) -> None:
     ours = problem(n_factors)
     U, V, b, c = ours.copy(np.float64)
-    expected = sgd_block_reference(ours.users, ours.items, ours.values, 0, N_RATINGS, U, V, b, c, 3.4, 0.05, 0.1, 2.0)
-    squared = ours.visit(0, N_RATINGS)
+    lanes = lanes_for(ours.U.shape[1])
+    step = Step.of(3.4, 0.05, 0.1, 2.0)
+    expected = sgd_block_reference(*ours[:3], TABLE, U, V, b, c, step, lanes)
+    squared = ours.visit()
     assert squared == pytest.approx(expected, rel=1e-4)
     for got, wanted in zip((ours.U, ours.V, ours.b, ours.c), (U, V, b, c), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("n_factors", [32, 96, 128, 160, 1024])
+def test_sixteen_bit_item_rows_stay_near_the_full_ones(n_factors: int) -> None:
+    full, half = problem(n_factors, multiple=32), problem(n_factors, multiple=32)
+    words = factor_rows(N_ITEMS, half.V.shape[1] // 2).view(np.uint32)
+    words[:] = pack(half.V)
+    squared = full.visit()
+    assert half._replace(V=words).visit() == pytest.approx(squared, rel=0.02)  # type: ignore[arg-type]
+    np.testing.assert_allclose(unpack(words), full.V, atol=0.02)
+    np.testing.assert_allclose(half.U, full.U, atol=0.02)
+
+
+def test_sixteen_bit_rows_are_rounded_without_bias() -> None:
+    """A step far below the spacing of 16-bit numbers must still move them, by the right amount on average."""
+    n_steps = 4000
+    U, words = factor_rows(1, 32), factor_rows(1, 16).view(np.uint32)
+    U[:] = 1.0
+    words[:] = pack(np.ones((1, 32), np.float32))
+    start = unpack(words).mean()
+    seeds = mix(np.arange(n_steps, dtype=np.uint64))
+    # The target is always 1 above the prediction, and user and biases are held still: every step is 2e-5.
+    nothing, bias, step = np.zeros(1, np.uint8), np.zeros(1, np.float32), Step.of(0, 2e-5, 0, 1)
+    for seed in seeds:
+        table = np.array([unpack(words).sum() + 1], np.float32)
+        sgd_block(nothing, nothing, nothing, table, U.copy(), words, bias.copy(), bias.copy(), step, seed)
+    moved = unpack(words).mean() - start
+    assert moved == pytest.approx(n_steps * 2e-5, rel=0.2)
+
+
+def test_every_rating_is_visited_once_and_lanes_are_apart() -> None:
+    order = list(visiting_order(N_RATINGS, 4))
+    assert sorted(order) == list(range(N_RATINGS))
+    assert order[:5] == [0, 100, 200, 300, 1]
+
+
 def test_padded_columns_stay_exactly_zero() -> None:
     ours = problem(10)
-    ours.visit(0, N_RATINGS)
+    ours.visit()
     assert ours.U.shape[1] == 16
     assert not ours.U[:, 10:].any()
     assert not ours.V[:, 10:].any()
 
 
-def test_only_the_ratings_of_the_part_are_visited() -> None:
-    ours, before = problem(8), problem(8)
-    ours.visit(100, 105)
-    visited = np.isin(np.arange(N_USERS), ours.users[100:105])
-    assert (ours.b != before.b).tolist() == visited.tolist()
-    assert (ours.U != before.U).any(axis=1).tolist() == visited.tolist()
-
-
 def test_an_empty_block_changes_nothing() -> None:
-    ours, before = problem(8), problem(8)
-    assert ours.visit(7, 7) == 0.0
+    ours, before = problem(8, n_ratings=0), problem(8, n_ratings=0)
+    assert ours.visit() == 0.0
     for got, wanted in zip(ours[3:], before[3:], strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
 def test_one_step_by_hand() -> None:
-    users, items, values = np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([5], np.float32)
+    users, items, codes = np.zeros(1, np.uint16), np.zeros(1, np.uint16), np.array([8], np.uint8)
     U, V = factor_rows(1, 1), factor_rows(1, 1)
     U[0, 0], V[0, 0] = 1.0, 2.0
-    one = Problem(users, items, values, U, V, np.zeros(1, np.float32), np.zeros(1, np.float32))
+    one = Problem(users, items, codes, U, V, np.zeros(1, np.float32), np.zeros(1, np.float32))
     # e = 5 - 3.4 - 1·2 = -0.4; both factors move from their old values, in units of 2.
-    assert one.visit(0, 1, eta=0.1, lam=0.5) == pytest.approx(0.16, rel=1e-5)
+    assert one.visit(eta=0.1, lam=0.5) == pytest.approx(0.16, rel=1e-5)
     assert one.U[0, 0] == pytest.approx(1 + 0.1 * (-0.4 * 2 / 2 - 0.5 * 1), rel=1e-6)
     assert one.V[0, 0] == pytest.approx(2 + 0.1 * (-0.4 * 1 / 2 - 0.5 * 2), rel=1e-6)
     assert one.b[0] == pytest.approx(-0.04, rel=1e-5)

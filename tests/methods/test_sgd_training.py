@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.engine import grid
+from dpmf.engine import layout
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import SGD
 from dpmf.model import EpochRecord, Model
@@ -24,8 +24,8 @@ def ratings() -> Ratings:
 @pytest.fixture
 def _many_blocks(monkeypatch: pytest.MonkeyPatch, ratings: Ratings) -> None:
     """Let small data have a grid as large data have it."""
-    monkeypatch.setattr(grid, "_RATINGS_PER_BLOCK", 100)
-    assert grid.grid_size(len(ratings)) >= 8
+    monkeypatch.setattr(layout, "_RATINGS_PER_BLOCK", 100)
+    assert layout.grid_size(len(ratings)) >= 8
 
 
 def bits(model: Model) -> tuple[bytes, ...]:
@@ -116,7 +116,7 @@ def test_power_decay_follows_its_exponent() -> None:
 
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_a_rate_that_diverges_ends_in_a_clear_error(ratings: Ratings, n_threads: int) -> None:
-    with pytest.raises(DpmfError, match=r"diverged in epoch \d+: use a smaller learning_rate"):
+    with pytest.raises(DpmfError, match=r"diverged in epoch \d+ at learning rate [\d.]+: use a smaller learning_rate"):
         SGD(n_factors=8, learning_rate=5.0).fit(ratings, n_threads=n_threads)
 
 

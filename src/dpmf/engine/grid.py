@@ -1,30 +1,34 @@
-"""The block grid: user strips × popularity tiers of items, equal rating mass each.
-
-Strips and tiers come from the data alone, never from the number of threads, so that the same seed gives the same bits
-on any machine. Inside the grid users are numbered by strip and items by popularity; `user_order` and `item_order`
-lead back.
+"""The block grid in memory.
 
 >>> from dpmf.ratings import Ratings
 >>> ratings = Ratings.of([1, 1, 2, 3], [7, 8, 7, 7], [5, 4, 3, 2], scale=(1, 5))
 >>> grid = BlockGrid.build(ratings, size=2)
->>> grid.pointers[-1], grid.item_order.tolist()
-(np.int64(4), [0, 1])
+>>> len(grid), sum(len(grid.block(strip, tier).codes) for strip in range(2) for tier in range(2))
+(4, 4)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.dealing import count_blocks, deal_strip
+from dpmf.kernels.dealing import collect_values, count_tiers, deal_strip
 from dpmf.ratings import Ratings
-from dpmf.streams import mix, stream_key
 
-_MOST_STRIPS = 32
-_RATINGS_PER_BLOCK = 4000  # below this, starting a block would cost more than its ratings
+_SHORT_TABLE = 1 << 16
+
+
+class Block(NamedTuple):
+    """The ratings of one block: users of the strip, items of the tier, and places in the table of values."""
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    codes: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,76 +36,68 @@ class BlockGrid:
     """Ratings in blocks.
 
     Attributes:
-        size: T, the number of strips and of tiers.
+        layout: strips and tiers.
+        table: the distinct rating values, ascending, float32.
         pointers: shape (T·T + 1,), where block (strip, tier) begins: pointers[strip · T + tier].
-        users, items: shape (n,), int32, places in the grid's own numbering.
-        values: shape (n,), float32.
-        user_order: shape (n_users,), the position in the ratings of each of the grid's users.
-        item_order: shape (n_items,), likewise for items, most popular first.
+        ratings: all blocks, one after the other.
+        mean: of the values.
     """
 
-    size: int
+    layout: Layout
+    table: NDArray[np.float32]
     pointers: NDArray[np.int64]
-    users: NDArray[np.int32]
-    items: NDArray[np.int32]
-    values: NDArray[np.float32]
-    user_order: NDArray[np.int64]
-    item_order: NDArray[np.int64]
+    ratings: Block
+    mean: float
 
     @classmethod
     def build(cls, ratings: Ratings, *, size: int | None = None, n_threads: int = 1) -> BlockGrid:
         """Deal ratings into blocks; `size` is chosen from their number unless given."""
-        size = size or grid_size(len(ratings))
         popularity = np.bincount(ratings.items, minlength=ratings.n_items)
-        item_order = np.argsort(-popularity, kind="stable")
-        item_places = _inverse(item_order).astype(np.int32)
-        tiers = np.empty(ratings.n_items, np.int32)
-        tiers[item_order] = equal_masses(popularity[item_order], size)
-        # A fixed key: strips do not depend on the seed, so one stored grid serves every run.
-        user_order = np.argsort(mix(stream_key(0, "strips") ^ ratings.user_ids.keys), kind="stable")
-        strips = equal_masses(np.diff(ratings.indptr)[user_order], size)
-        counts = count_blocks(ratings.indptr, ratings.items, user_order, strips, tiers, size)
-        pointers = np.zeros(size * size + 1, np.int64)
-        np.cumsum(counts.ravel(), out=pointers[1:])
-        users, items = np.empty(len(ratings), np.int32), np.empty(len(ratings), np.int32)
-        values = np.empty(len(ratings), np.float32)
-        bounds = np.searchsorted(strips, np.arange(size + 1))
+        layout = Layout.plan(np.diff(ratings.indptr), popularity, ratings.user_ids.keys, size=size)
+        table = distinct_values(ratings.values)
+        tiers, starts, T = layout.tiers, layout.strip_starts, layout.size
+        counts = np.zeros((T, T), np.int64)
+
+        def count(strip: int) -> None:
+            counts[strip] = count_tiers(
+                ratings.indptr, ratings.items, layout.user_order, starts[strip], starts[strip + 1], tiers, T
+            )
+
+        run_tasks(count, T, n_threads)
+        pointers = np.concatenate([[0], np.cumsum(counts)])
+        item_places = layout.places_in_tier.astype(layout.item_type)
+        dealt = Block(
+            np.empty(len(ratings), layout.user_type),
+            np.empty(len(ratings), layout.item_type),
+            np.empty(len(ratings), type_for_codes(len(table))),
+        )
 
         def deal(strip: int) -> None:
-            cursors = pointers[strip * size : (strip + 1) * size].copy()
+            cursors = pointers[strip * T : (strip + 1) * T].copy()
             deal_strip(
-                ratings.indptr, ratings.items, ratings.values, user_order, bounds[strip], bounds[strip + 1],
-                tiers, item_places, cursors, users, items, values,
+                ratings.indptr, ratings.items, ratings.values, layout.user_order, starts[strip], starts[strip + 1],
+                tiers, item_places, table, cursors, *dealt,
             )  # fmt: skip
 
-        run_tasks(deal, size, n_threads)
-        return cls(size, pointers, users, items, values, user_order, item_order)
+        run_tasks(deal, T, n_threads)
+        return cls(layout, table, pointers, dealt, float(ratings.values.mean(dtype=np.float64)))
+
+    def block(self, strip: int, tier: int) -> Block:
+        """Return one block."""
+        place = strip * self.layout.size + tier
+        part = slice(self.pointers[place], self.pointers[place + 1])
+        return Block(*(column[part] for column in self.ratings))
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.ratings.codes)
 
 
-def grid_size(n_ratings: int) -> int:
-    """Return T for so many ratings: blocks of a few thousand ratings at least, 32 × 32 blocks at most.
+def distinct_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the distinct values, ascending.
 
-    >>> grid_size(100), grid_size(1_000_000), grid_size(100_000_000)
-    (1, 15, 32)
+    >>> distinct_values(np.array([3, 1, 3, 2], np.float32)).tolist()
+    [1.0, 2.0, 3.0]
     """
-    return int(min(max((n_ratings // _RATINGS_PER_BLOCK) ** 0.5, 1), _MOST_STRIPS))
-
-
-def equal_masses(masses: NDArray[np.int64], parts: int) -> NDArray[np.int32]:
-    """Return the part of each place, in order, so that parts have about the same mass. Parts may be empty.
-
-    >>> equal_masses(np.array([4, 1, 1, 1, 1]), 2).tolist()
-    [0, 1, 1, 1, 1]
-    """
-    reached = np.cumsum(masses)
-    total = max(int(reached[-1]), 1) if len(reached) else 1
-    return np.clip((reached - 1) * parts // total, 0, parts - 1).astype(np.int32)
-
-
-def _inverse(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
-    return inverse
+    table = np.empty(_SHORT_TABLE, np.float32)
+    filled = collect_values(values, table, 0)
+    return np.unique(values) if filled < 0 else table[:filled].copy()

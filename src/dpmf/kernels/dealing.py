@@ -1,43 +1,74 @@
-"""Dealing ratings into the blocks of the grid.
+"""Dealing ratings into the blocks of the grid, in compact form.
 
 >>> import numpy as np
 >>> indptr, items = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
 >>> tiers = np.array([0, 1], np.int32)
->>> count_blocks(indptr, items, np.array([1, 0]), np.array([0, 1], np.int32), tiers, 2).tolist()
-[[0, 1], [1, 1]]
+>>> count_tiers(indptr, items, np.array([1, 0]), 0, 2, tiers, 2).tolist()
+[1, 2]
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import kernel
 
+_RECENT = 1 << 10  # how many values met before are looked up without a search
+
 
 @kernel
-def count_blocks(
+def collect_values(values: NDArray[np.float32], table: NDArray[np.float32], filled: int) -> int:
+    """Add the distinct values to table[:filled] (out), ascending; return the new count, or -1 if the table is full."""
+    recent = np.full(_RECENT, np.nan, np.float32)
+    for value in values:
+        slot = _slot(value)
+        if recent[slot] == value:
+            continue
+        recent[slot] = value
+        place = np.searchsorted(table[:filled], value)
+        if place == filled or table[place] != value:
+            if filled == len(table):
+                return -1
+            for k in range(filled, place, -1):
+                table[k] = table[k - 1]
+            table[place] = value
+            filled += 1
+    return filled
+
+
+@kernel
+def _slot(value: np.float32) -> int:
+    """Return a small hash of a rating, for a cache of values met before."""
+    return int(np.int64(value * np.float32(100)) & np.int64(_RECENT - 1))
+
+
+@kernel
+def count_tiers(
     indptr: NDArray[np.int64],
     items: NDArray[np.int32],
     user_order: NDArray[np.int64],
-    strips: NDArray[np.int32],
+    first: int,
+    last: int,
     tiers: NDArray[np.int32],
     size: int,
 ) -> NDArray[np.int64]:
-    """Return the number of ratings in every block, shape (size, size).
+    """Return how many ratings the users at places first..last-1, one strip, have in every tier.
 
     Args:
         indptr, items: the ratings by user.
         user_order: users in the order of the grid.
-        strips: strip of each place in that order.
+        first, last: places in that order.
         tiers: tier of each item.
-        size: strips, and tiers, of the grid.
+        size: the number of tiers.
     """
-    counts = np.zeros((size, size), np.int64)
-    for place in range(len(user_order)):
+    counts = np.zeros(size, np.int64)
+    for place in range(first, last):
         i = user_order[place]
         for p in range(indptr[i], indptr[i + 1]):
-            counts[strips[place], tiers[items[p]]] += 1
+            counts[tiers[items[p]]] += 1
     return counts
 
 
@@ -50,25 +81,33 @@ def deal_strip(
     first: int,
     last: int,
     tiers: NDArray[np.int32],
-    item_places: NDArray[np.int32],
+    item_places: NDArray[Any],
+    table: NDArray[np.float32],
     cursors: NDArray[np.int64],  # out
-    block_users: NDArray[np.int32],  # out
-    block_items: NDArray[np.int32],  # out
-    block_values: NDArray[np.float32],  # out
+    block_users: NDArray[Any],  # out
+    block_items: NDArray[Any],  # out
+    block_codes: NDArray[Any],  # out
 ) -> None:
     """Write the ratings of the users at places first..last-1, one strip, to its blocks.
 
-    `cursors` holds where each tier's block begins, and afterwards where it ends. Within a block ratings keep the
-    order of users, and for one user the order they came in.
+    `cursors` holds where each tier's block begins, and afterwards where it ends. Users are numbered from the strip's
+    first, items from their tier's first (`item_places`), values by their place in the table. Within a block ratings
+    keep the order of users, and for one user the order they came in.
     """
+    recent = np.full(_RECENT, np.nan, np.float32)
+    codes = np.empty(_RECENT, np.int64)
     for place in range(first, last):
         i = user_order[place]
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
             to = cursors[tiers[j]]
-            block_users[to] = place
+            slot = _slot(values[p])
+            if recent[slot] != values[p]:
+                recent[slot] = values[p]
+                codes[slot] = np.searchsorted(table, values[p])
+            block_users[to] = place - first
             block_items[to] = item_places[j]
-            block_values[to] = values[p]
+            block_codes[to] = codes[slot]
             cursors[tiers[j]] = to + 1
 
 

@@ -66,6 +66,23 @@ def row_pointers(users: NDArray[np.int32], n_users: int) -> NDArray[np.int64]:
 
 
 @kernel
+def kept_pointers(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return where each user's ratings begin once only those marked are left."""
+    kept = np.zeros(len(indptr), np.int64)
+    for i in range(len(indptr) - 1):
+        count = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            count += keep[p]
+        kept[i + 1] = kept[i] + count
+    return kept
+
+
+def kept_pointers_reference(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return what `kept_pointers` returns."""
+    return np.concatenate([[0], np.cumsum(keep)])[indptr]
+
+
+@kernel
 def latest_of_each_pair(
     users: NDArray[np.int32], items: NDArray[np.int32], timestamps: NDArray[np.int64], keep: NDArray[np.bool_]
 ) -> int:

@@ -9,9 +9,14 @@ step eta, penalty lambda, unit s of the rating scale. One rating moves
 both factor rows from their old values. This is plain SGD on ratings divided by s, written in the ratings' own units
 (factors grow with √s, biases with s), so that one eta and one lambda serve every scale.
 
+The ratings of a block stand by user. They are visited from several places in turn, `lanes`: of n ratings the first,
+the one at n/lanes, the one at 2n/lanes, …, then the second, and so on. Neighbours in this order belong to different
+users, so the processor can begin one while it still finishes another, and every lane's user stays in the cache.
+
 >>> import numpy as np
 >>> U, V, b, c = np.ones((1, 2)), np.ones((1, 2)), np.zeros(1), np.zeros(1)
->>> sgd_block_reference(np.array([0]), np.array([0]), np.array([5.0]), 0, 1, U, V, b, c, 2.0, 0.1, 0.0, 1.0)
+>>> table = np.array([5.0])
+>>> sgd_block_reference(np.array([0]), np.array([0]), np.array([0]), table, U, V, b, c, Step(2.0, 0.1, 0.0, 1.0), 1)
 1.0
 >>> U
 array([[1.1, 1.1]])
@@ -19,91 +24,145 @@ array([[1.1, 1.1]])
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel, prefetch_row
+from dpmf.kernels.compiling import fast_kernel
+from dpmf.kernels.rows import FLOATS_PER_LINE, descend
 
-_FLOATS_PER_LINE = 16
-_RATINGS_AHEAD = 2
+_VISITS_AHEAD = 2  # in each lane
+_LANES = 4
+_LONG_ROW = 384
+
+
+def lanes_for(width: int) -> int:
+    """Return how many lanes serve rows of so many floats: short rows wait for each other, long ones crowd the cache.
+
+    >>> lanes_for(64), lanes_for(1024)
+    (4, 1)
+    """
+    return _LANES if width < _LONG_ROW else 1
+
+
+class Step(NamedTuple):
+    """The numbers of the module's formulas, as float32.
+
+    >>> Step.of(3.5, 0.01, 0.02, 1.0).mean
+    np.float32(3.5)
+    """
+
+    mean: np.float32
+    eta: np.float32
+    lam: np.float32
+    unit: np.float32
+
+    @classmethod
+    def of(cls, mean: float, eta: float, lam: float, unit: float) -> Step:
+        """Make one from plain numbers."""
+        return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(unit))
+
+
+@numba.njit(inline="always")
+def _visit(
+    p: Any, stop: Any, users: Any, items: Any, codes: Any, table: Any, U: Any, V: Any, b: Any, c: Any,
+    width: Any, stride: Any, mean: Any, eta: Any, keep: Any, factor_eta: Any, state: Any,
+) -> Any:  # fmt: skip
+    i = users[p]
+    j = items[p]
+    coming = items[min(p + _VISITS_AHEAD, stop - 1)]
+    target = table[codes[p]] - mean - b[i] - c[j]
+    e = descend(
+        U, np.int64(i) * width, V, np.int64(j) * stride, np.int64(coming) * stride, width,
+        target, keep, factor_eta, state,
+    )  # fmt: skip
+    b[i] = keep * b[i] + eta * e
+    c[j] = keep * c[j] + eta * e
+    return np.float64(e) * np.float64(e)
 
 
 @fast_kernel
 def sgd_block(
-    users: NDArray[np.int32],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    start: int,
-    stop: int,
+    users: NDArray[Any],
+    items: NDArray[Any],
+    codes: NDArray[Any],
+    table: NDArray[np.float32],
     U: NDArray[np.float32],  # out
-    V: NDArray[np.float32],  # out
+    V: NDArray[Any],  # out
     b: NDArray[np.float32],  # out
     c: NDArray[np.float32],  # out
-    mean: np.float32,
-    eta: np.float32,
-    lam: np.float32,
-    unit: np.float32,
+    step: Step,
+    seed: np.uint64,
 ) -> float:
-    """Visit ratings start..stop-1 in turn; return the sum of e² as met on the way.
+    """Visit the ratings of a block; return the sum of e² as met on the way.
 
     Args:
-        users, items, values: the ratings of all blocks.
-        start, stop: the part to visit.
-        U, V: shape (n, width), rows of whole cache lines; columns beyond the model's K hold zeros and keep them.
+        users, items: shape (n,), rows of U and V; unsigned integers.
+        codes: shape (n,), places in the table of rating values.
+        table: the values.
+        U, V: shape (rows, width), contiguous, width a multiple of 16; columns beyond the model's K hold zeros and keep
+            them. V is float32, or uint16 for bfloat16.
         b, c: biases of users and items.
-        mean, eta, lam, unit: as in the module's formulas.
+        step: mean, eta, lambda and unit of the module's formulas.
+        seed: of the rounding of a 16-bit V.
     """
-    width = U.shape[1]
-    keep = np.float32(1) - eta * lam
-    factor_eta = eta / unit
-    flat = V.reshape(V.size)
+    width = np.int64(U.shape[1])
+    stride = np.int64(V.shape[1])
+    flat_U = U.reshape(U.size)
+    flat_V = V.reshape(V.size)
+    keep = np.float32(1) - step.eta * step.lam
+    factor_eta = step.eta / step.unit
+    state = np.empty(FLOATS_PER_LINE, np.uint32)
+    for place in range(FLOATS_PER_LINE):
+        state[place] = np.uint32(((seed >> np.uint64(32)) + np.uint64(place) * np.uint64(0x9E3779B9)) | np.uint64(1))
     squared = 0.0
-    for p in range(start, stop):
-        if p + _RATINGS_AHEAD < stop:
-            ahead = np.int64(items[p + _RATINGS_AHEAD]) * width
-            for x in range(0, width, _FLOATS_PER_LINE):
-                prefetch_row(flat, ahead + x)  # type: ignore[call-arg]  # the compiler supplies the first one
-        i = users[p]
-        j = items[p]
-        u = U[i]
-        v = V[j]
-        dot = np.float32(0)
-        for k in range(width):
-            dot += u[k] * v[k]
-        e = values[p] - mean - b[i] - c[j] - dot
-        squared += np.float64(e) * np.float64(e)
-        b[i] = keep * b[i] + eta * e
-        c[j] = keep * c[j] + eta * e
-        step = factor_eta * e
-        for k in range(width):
-            old_u = u[k]
-            old_v = v[k]
-            u[k] = keep * old_u + step * old_v
-            v[k] = keep * old_v + step * old_u
+    length = len(codes) // _LANES if width < _LONG_ROW else 0
+    for turn in range(length):
+        for lane in range(_LANES):
+            squared += _visit(
+                lane * length + turn, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
+                width, stride, step.mean, step.eta, keep, factor_eta, state,
+            )  # fmt: skip
+    for p in range(_LANES * length, len(codes)):
+        squared += _visit(
+            p, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
+            width, stride, step.mean, step.eta, keep, factor_eta, state,
+        )  # fmt: skip
     return squared
+
+
+def visiting_order(count: int, lanes: int) -> Iterator[int]:
+    """Yield the places of a block's ratings in the order `sgd_block` visits them.
+
+    >>> list(visiting_order(7, 3))
+    [0, 2, 4, 1, 3, 5, 6]
+    """
+    length = count // lanes
+    yield from (lane * length + step for step in range(length) for lane in range(lanes))
+    yield from range(lanes * length, count)
 
 
 def sgd_block_reference(
     users: NDArray[Any],
     items: NDArray[Any],
-    values: NDArray[Any],
-    start: int,
-    stop: int,
+    codes: NDArray[Any],
+    table: NDArray[Any],
     U: NDArray[Any],  # out
     V: NDArray[Any],  # out
     b: NDArray[Any],  # out
     c: NDArray[Any],  # out
-    mean: float,
-    eta: float,
-    lam: float,
-    unit: float,
+    step: Step,
+    lanes: int,
 ) -> float:
     """Do what `sgd_block` does, in the precision of the arrays given."""
+    mean, eta, lam, unit = step
     squared = 0.0
-    for i, j, r in zip(users[start:stop], items[start:stop], values[start:stop], strict=True):
-        e = r - mean - b[i] - c[j] - U[i] @ V[j]
+    for p in visiting_order(len(codes), lanes):
+        i, j = users[p], items[p]
+        e = table[codes[p]] - mean - b[i] - c[j] - U[i] @ V[j]
         squared += float(e) ** 2
         b[i] += eta * (e - lam * b[i])
         c[j] += eta * (e - lam * c[j])

@@ -2,7 +2,7 @@
 
 >>> configure("sgd", {"n_factors": "8"})
 SGD(n_factors=8, n_epochs=30, learning_rate=0.02, regularization=0.06, decay='linear', initial_sd=0.05, \
-validation=0.0, patience=3, seed=0)
+storage='float32', validation=0.0, patience=3, seed=0)
 """
 
 from __future__ import annotations

@@ -14,25 +14,19 @@ of threads.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpmf.engine.factors import random_factors
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.threads import run_blocks, run_tasks, thread_count
-from dpmf.errors import DpmfError, InvalidArgument
-from dpmf.kernels.scoring import predict_pairs
-from dpmf.kernels.sgd import sgd_block
-from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods.checks import fraction, not_negative, positive, whole
+from dpmf.methods.descent import Descent
+from dpmf.methods.stopping import EarlyStopping
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
-from dpmf.streams import stream_key
 
 Callback = Callable[[EpochRecord], bool | None]
 _LAST_RATE = 0.02  # of the first, where a linear decay ends
@@ -50,6 +44,8 @@ class SGD:
         regularization: lambda, the penalty on squared factors and biases per rating, likewise.
         decay: "linear" lets eta fall in a straight line towards 0; a number gamma gives eta / epoch^gamma.
         initial_sd: standard deviation of u_i·v_j before the first update, likewise.
+        storage: how item factors are kept while training; "bfloat16" halves the memory they take and the traffic
+            they cause, which pays from about 500 factors on. Arithmetic is in float32 either way.
         validation: the fraction of the ratings kept apart to stop early; 0 for none.
         patience: how many epochs without a better validation error end the training.
         seed: fixes initial factors and the validation part.
@@ -61,6 +57,7 @@ class SGD:
     regularization: float = 0.06
     decay: float | Literal["linear"] = "linear"
     initial_sd: float = 0.05
+    storage: Literal["float32", "bfloat16"] = "float32"
     validation: float = 0.0
     patience: int = 3
     seed: int = 0
@@ -73,10 +70,9 @@ class SGD:
         positive("learning_rate", self.learning_rate)
         positive("initial_sd", self.initial_sd)
         not_negative("regularization", self.regularization)
-        if not 0 <= self.validation < 1:
-            raise InvalidArgument(
-                f"validation={self.validation} is not a fraction: give 0 or a number below 1, such as 0.1"
-            )
+        fraction("validation", self.validation)
+        if self.storage not in ("float32", "bfloat16"):
+            raise InvalidArgument(f"storage={self.storage!r} is not known: choose float32 or bfloat16")
         if self.decay != "linear":
             not_negative("decay", self.decay)
 
@@ -89,6 +85,7 @@ class SGD:
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
         """
         n_threads = thread_count(n_threads)
+        callbacks = tuple(callbacks)
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         training, held_out = ratings, None
@@ -96,8 +93,8 @@ class SGD:
             training, held_out = ratings.split(self.validation, seed=self.seed)
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
-        state = _State.start(self, training, n_threads)
-        watch = None if held_out is None else _Validation(state, held_out, self.patience, n_threads)
+        state = self._start(training, n_threads)
+        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
         history: list[EpochRecord] = []
         for epoch in range(1, self.n_epochs + 1):
             record = state.run_epoch(epoch, self.rate(epoch), self.regularization, n_threads)
@@ -117,19 +114,26 @@ class SGD:
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return float(self.learning_rate / epoch**self.decay)
 
-    def _model(self, ratings: Ratings, state: _State, history: tuple[EpochRecord, ...]) -> Model:
-        K = self.n_factors
-        user_factors, item_factors = (
-            np.empty((ratings.n_users, K), np.float32),
-            np.empty((ratings.n_items, K), np.float32),
+    def _start(self, ratings: Ratings, n_threads: int) -> Descent:
+        unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
+        return Descent.start(
+            BlockGrid.build(ratings, n_threads=n_threads),
+            ratings.user_ids.keys,
+            ratings.catalogue.ids.keys,
+            n_factors=self.n_factors,
+            sd=math.sqrt(self.initial_sd * unit) / self.n_factors**0.25,
+            unit=unit,
+            seed=self.seed,
+            packed=self.storage == "bfloat16",
         )
-        user_biases, item_biases = np.empty(ratings.n_users, np.float32), np.empty(ratings.n_items, np.float32)
-        user_factors[state.grid.user_order], user_biases[state.grid.user_order] = state.U[:, :K], state.b
-        item_factors[state.grid.item_order], item_biases[state.grid.item_order] = state.V[:, :K], state.c
+
+    def _model(self, ratings: Ratings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
+        user_factors, user_biases = state.user_side()
+        item_factors, item_biases = state.item_side()
         release = Release(
             items=ratings.catalogue,
             scale=ratings.scale,
-            mean=state.mean,
+            mean=state.grid.mean,
             item_factors=item_factors,
             item_biases=item_biases,
             # SGD applies the penalty once per rating, so a person's own fit does the same.
@@ -138,96 +142,3 @@ class SGD:
             guarantee=Guarantee.none(),
         )
         return Model(release, ratings.user_ids, user_factors, user_biases, ratings.indptr, ratings.items, history)
-
-
-@dataclass(eq=False)
-class _State:
-    """What training changes, in the grid's numbering: U, V factors, b, c biases; `unit` as in the kernel."""
-
-    grid: BlockGrid
-    U: NDArray[np.float32]
-    V: NDArray[np.float32]
-    b: NDArray[np.float32]
-    c: NDArray[np.float32]
-    mean: float
-    unit: float
-
-    @classmethod
-    def start(cls, method: SGD, ratings: Ratings, n_threads: int) -> _State:
-        grid = BlockGrid.build(ratings, n_threads=n_threads)
-        unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
-        sd = math.sqrt(method.initial_sd * unit) / method.n_factors**0.25
-        user_keys, item_keys = ratings.user_ids.keys[grid.user_order], ratings.catalogue.ids.keys[grid.item_order]
-        return cls(
-            grid,
-            random_factors(stream_key(method.seed, "user factors"), user_keys, method.n_factors, sd),
-            random_factors(stream_key(method.seed, "item factors"), item_keys, method.n_factors, sd),
-            np.zeros(ratings.n_users, np.float32),
-            np.zeros(ratings.n_items, np.float32),
-            float(ratings.values.mean(dtype=np.float64)),
-            unit,
-        )
-
-    def run_epoch(self, epoch: int, rate: float, regularization: float, n_threads: int) -> EpochRecord:
-        grid = self.grid
-        mean, eta, lam, unit = (np.float32(one) for one in (self.mean, rate, regularization, self.unit))
-
-        def visit(strip: int, tier: int) -> float:
-            block = strip * grid.size + tier
-            return sgd_block(
-                grid.users, grid.items, grid.values, grid.pointers[block], grid.pointers[block + 1],
-                self.U, self.V, self.b, self.c, mean, eta, lam, unit,
-            )  # fmt: skip
-
-        began = time.perf_counter()
-        squared = float(run_blocks(visit, grid.size, n_threads).sum())
-        seconds = time.perf_counter() - began
-        if not math.isfinite(squared):
-            raise DpmfError(f"training diverged in epoch {epoch}: use a smaller learning_rate than the one given")
-        return EpochRecord(epoch, seconds, math.sqrt(squared / len(grid)))
-
-
-class _Validation:
-    """Watches the error on ratings kept apart, and remembers the best state."""
-
-    def __init__(self, state: _State, held_out: Ratings, patience: int, n_threads: int) -> None:
-        grid = state.grid
-        self._state = state
-        self._users = np.argsort(grid.user_order)[held_out.users].astype(np.int32)
-        self._items = np.argsort(grid.item_order)[held_out.items].astype(np.int32)
-        self._ratings = held_out
-        self._patience = patience
-        self._n_threads = n_threads
-        self._best = math.inf
-        self._since_best = 0
-        self._kept: list[NDArray[np.float32]] = []
-
-    @property
-    def exhausted(self) -> bool:
-        return self._since_best >= self._patience
-
-    def measure(self, record: EpochRecord) -> EpochRecord:
-        state, scale = self._state, self._ratings.scale
-        predicted = np.empty(len(self._users), np.float32)
-        chunk = 1 << 16
-
-        def predict(task: int) -> None:
-            first = task * chunk
-            last = min(first + chunk, len(predicted))
-            predict_pairs(
-                self._users, self._items, state.U, state.V, state.b, state.c, state.mean, first, last, predicted
-            )
-
-        run_tasks(predict, -(-len(predicted) // chunk), self._n_threads)
-        errors = np.clip(predicted, scale.lo, scale.hi).astype(np.float64) - self._ratings.values
-        rmse = math.sqrt(float(np.mean(errors**2)))
-        self._since_best += 1
-        if rmse < self._best:
-            self._best, self._since_best = rmse, 0
-            self._kept = [state.U.copy(), state.V.copy(), state.b.copy(), state.c.copy()]
-        return EpochRecord(record.epoch, record.seconds, record.train_rmse, rmse)
-
-    def restore_best(self) -> None:
-        state = self._state
-        for target, kept in zip((state.U, state.V, state.b, state.c), self._kept, strict=True):
-            target[:] = kept

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
+from dpmf.kernels.ordering import kept_pointers
 from dpmf.ratings.ids import Id, Ids
 from dpmf.ratings.items import Items
 
@@ -157,11 +158,9 @@ class Ratings:
 
     def select(self, mask: NDArray[np.bool_]) -> Ratings:
         """Return the ratings marked; all users and items stay, with or without ratings."""
-        kept = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(mask, out=kept[1:])
         return replace(
             self,
-            indptr=kept[self.indptr],
+            indptr=kept_pointers(self.indptr, mask),
             items=self.items[mask],
             values=self.values[mask],
             timestamps=None if self.timestamps is None else self.timestamps[mask],

@@ -1,0 +1,128 @@
+"""How ratings are laid out in blocks: user strips × popularity tiers of items, equal rating mass each.
+
+Everything here follows from the data alone, never from the number of threads or the machine, so that the same seed
+gives the same bits everywhere. Inside the grid users are numbered by strip and items by popularity; `user_order` and
+`item_order` lead back.
+
+>>> layout = Layout.plan(np.array([2, 1, 1]), np.array([1, 3]), np.arange(3, dtype=np.uint64), size=2)
+>>> layout.item_order.tolist(), layout.tier_starts.tolist()
+([1, 0], [0, 1, 2])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.streams import mix, stream_key
+
+_MOST_STRIPS = 16
+_RATINGS_PER_BLOCK = 4000  # below this, starting a block would cost more than its ratings
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Strips and tiers.
+
+    Attributes:
+        size: T, the number of strips and of tiers.
+        user_order: shape (n_users,), the position in the ratings of each of the grid's users.
+        item_order: shape (n_items,), likewise for items, most popular first.
+        strip_starts: shape (T + 1,), the first user of each strip, and the end.
+        tier_starts: shape (T + 1,), the first item of each tier, and the end.
+    """
+
+    size: int
+    user_order: NDArray[np.int64]
+    item_order: NDArray[np.int64]
+    strip_starts: NDArray[np.int64]
+    tier_starts: NDArray[np.int64]
+
+    @classmethod
+    def plan(
+        cls,
+        user_counts: NDArray[np.int64],
+        item_counts: NDArray[np.int64],
+        user_keys: NDArray[np.uint64],
+        *,
+        size: int | None = None,
+    ) -> Layout:
+        """Lay out ratings of which so many belong to each user and each item.
+
+        Args:
+            user_counts, item_counts: ratings per user and per item.
+            user_keys: one key per user, made from the id alone; users are put in the order of its hash.
+            size: T; chosen from the number of ratings unless given.
+        """
+        size = size or grid_size(int(user_counts.sum()))
+        item_order = np.argsort(-item_counts, kind="stable")
+        user_order = hash_order(user_keys)
+        return cls(
+            size,
+            user_order,
+            item_order,
+            equal_masses(user_counts[user_order], size),
+            equal_masses(item_counts[item_order], size),
+        )
+
+    @property
+    def tiers(self) -> NDArray[np.int32]:
+        """The tier of each item, by its position in the ratings."""
+        tiers = np.empty(len(self.item_order), np.int32)
+        tiers[self.item_order] = np.repeat(np.arange(self.size, dtype=np.int32), np.diff(self.tier_starts))
+        return tiers
+
+    @property
+    def places_in_tier(self) -> NDArray[np.int64]:
+        """The place of each item within its tier, by its position in the ratings."""
+        places = np.empty(len(self.item_order), np.int64)
+        places[self.item_order] = np.arange(len(places)) - np.repeat(self.tier_starts[:-1], np.diff(self.tier_starts))
+        return places
+
+    @property
+    def user_type(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest type for a place within a strip."""
+        return _type_for(int(np.diff(self.strip_starts).max()))
+
+    @property
+    def item_type(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest type for a place within a tier."""
+        return _type_for(int(np.diff(self.tier_starts).max()))
+
+
+def hash_order(user_keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return users in the order of a hash of their keys. It has no seed: one stored grid serves every run."""
+    return np.argsort(mix(stream_key(0, "strips") ^ user_keys), kind="stable")
+
+
+def grid_size(n_ratings: int) -> int:
+    """Return T for so many ratings: blocks of a few thousand ratings at least, 16 × 16 blocks at most.
+
+    >>> grid_size(100), grid_size(1_000_000), grid_size(100_000_000)
+    (1, 15, 16)
+    """
+    return int(min(max((n_ratings // _RATINGS_PER_BLOCK) ** 0.5, 1), _MOST_STRIPS))
+
+
+def equal_masses(masses: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
+    """Return where each of so many parts begins, and the end, so that parts have about the same mass.
+
+    >>> equal_masses(np.array([4, 1, 1, 1, 1]), 2).tolist()
+    [0, 1, 5]
+    """
+    reached = np.cumsum(masses)
+    total = max(int(reached[-1]), 1) if len(reached) else 1
+    middles = 2 * reached - masses  # twice the mass up to the middle of each place
+    part = np.clip(middles * parts // (2 * total), 0, parts - 1)
+    return np.searchsorted(part, np.arange(parts + 1))
+
+
+def type_for_codes(n_values: int) -> np.dtype[np.unsignedinteger]:
+    """Return the smallest type for a place in a table of so many values."""
+    return np.dtype(np.uint8) if n_values <= 1 << 8 else _type_for(n_values)
+
+
+def _type_for(count: int) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(np.uint16) if count <= 1 << 16 else np.dtype(np.uint32)

@@ -1,0 +1,134 @@
+"""The state of stochastic gradient descent over a block grid, and one epoch of it.
+
+>>> from dpmf.engine.grid import BlockGrid
+>>> from dpmf.ratings.synthetic import make
+>>> ratings = make(50, 40)
+>>> grid = BlockGrid.build(ratings)
+>>> keys = ratings.user_ids.keys, ratings.catalogue.ids.keys
+>>> state = Descent.start(grid, *keys, n_factors=4, sd=0.1, unit=1.0, seed=0)
+>>> first = state.run_epoch(1, rate=0.02, regularization=0.05, n_threads=1)
+>>> state.run_epoch(2, rate=0.02, regularization=0.05, n_threads=1).train_rmse < first.train_rmse
+True
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.factors import factor_rows, random_factors
+from dpmf.engine.grid import BlockGrid
+from dpmf.engine.threads import run_blocks
+from dpmf.errors import DpmfError
+from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
+from dpmf.kernels.sgd import Step, sgd_block
+from dpmf.model import EpochRecord
+from dpmf.streams import mix, stream_key
+
+
+@dataclass(eq=False)
+class Descent:
+    """What training changes, in the grid's numbering.
+
+    Attributes:
+        grid: the ratings.
+        U, b: factors (padded rows) and biases of users.
+        V, c: factors and biases of items; V is float32, or uint32 words of two 16-bit factors.
+        n_factors: K.
+        unit: of the rating scale, as in `dpmf.kernels.sgd`.
+        seed: of the rounding of a 16-bit V.
+    """
+
+    grid: BlockGrid
+    U: NDArray[np.float32]
+    V: NDArray[Any]
+    b: NDArray[np.float32]
+    c: NDArray[np.float32]
+    n_factors: int
+    unit: float
+    seed: int
+
+    @classmethod
+    def start(
+        cls,
+        grid: BlockGrid,
+        user_keys: NDArray[np.uint64],
+        item_keys: NDArray[np.uint64],
+        *,
+        n_factors: int,
+        sd: float,
+        unit: float,
+        seed: int,
+        packed: bool = False,
+    ) -> Descent:
+        """Return biases of zero and random factors, each row made from its own key.
+
+        Args:
+            grid: the ratings.
+            user_keys, item_keys: keys of all users and items, by their positions in the ratings.
+            n_factors: K.
+            sd: standard deviation of every factor.
+            unit, seed: see the class.
+            packed: whether item factors are stored in sixteen bits.
+        """
+        multiple = 2 * FLOATS_PER_LINE if packed else FLOATS_PER_LINE
+        layout = grid.layout
+        U = random_factors(stream_key(seed, "user factors"), user_keys[layout.user_order], n_factors, sd, multiple)
+        V = random_factors(stream_key(seed, "item factors"), item_keys[layout.item_order], n_factors, sd, multiple)
+        b, c = np.zeros(len(U), np.float32), np.zeros(len(V), np.float32)
+        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed)
+
+    def run_epoch(self, epoch: int, rate: float, regularization: float, n_threads: int) -> EpochRecord:
+        """Visit every rating once."""
+        strips, tiers, size = self.grid.layout.strip_starts, self.grid.layout.tier_starts, self.grid.layout.size
+        step = Step.of(self.grid.mean, rate, regularization, self.unit)
+        seeds = mix(stream_key(self.seed, f"rounding in epoch {epoch}") + np.arange(size * size, dtype=np.uint64))
+
+        def visit(strip: int, tier: int) -> float:
+            of_users, of_items = slice(strips[strip], strips[strip + 1]), slice(tiers[tier], tiers[tier + 1])
+            return sgd_block(
+                *self.grid.block(strip, tier), self.grid.table,
+                self.U[of_users], self.V[of_items], self.b[of_users], self.c[of_items],
+                step, seeds[strip * size + tier],
+            )  # fmt: skip
+
+        began = time.perf_counter()
+        squared = float(run_blocks(visit, size, n_threads).sum())
+        seconds = time.perf_counter() - began
+        if not math.isfinite(squared):
+            raise DpmfError(
+                f"training diverged in epoch {epoch} at learning rate {rate:g}: use a smaller learning_rate"
+            )
+        return EpochRecord(epoch, seconds, math.sqrt(squared / len(self.grid)))
+
+    @property
+    def item_factors(self) -> NDArray[np.float32]:
+        """The item factors as float32, padded, in the grid's order."""
+        return unpack(self.V) if self.V.dtype == np.uint32 else self.V
+
+    def user_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return factors, shape (n_users, K), and biases of users by their positions in the ratings."""
+        return _restored(self.U[:, : self.n_factors], self.b, self.grid.layout.user_order)
+
+    def item_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return factors, shape (n_items, K), and biases of items by their positions in the ratings."""
+        return _restored(self.item_factors[:, : self.n_factors], self.c, self.grid.layout.item_order)
+
+
+def _packed(V: NDArray[np.float32]) -> NDArray[np.uint32]:
+    words = factor_rows(len(V), V.shape[1] // 2).view(np.uint32)
+    words[:] = pack(V)
+    return words
+
+
+def _restored(
+    factors: NDArray[np.float32], biases: NDArray[np.float32], order: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    there, those = np.empty(factors.shape, np.float32), np.empty(biases.shape, np.float32)
+    there[order], those[order] = factors, biases
+    return there, those

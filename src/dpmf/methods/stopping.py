@@ -1,0 +1,72 @@
+"""Early stopping: watch the error on ratings kept apart, and keep the best state.
+
+>>> issubclass(EarlyStopping, object)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.threads import run_tasks
+from dpmf.kernels.scoring import predict_pairs
+from dpmf.methods.descent import Descent
+from dpmf.model import EpochRecord
+from dpmf.ratings import Ratings
+
+_PAIRS_PER_TASK = 1 << 16
+
+
+class EarlyStopping:
+    """Measures a descent after each epoch."""
+
+    def __init__(self, state: Descent, held_out: Ratings, patience: int, n_threads: int) -> None:
+        layout = state.grid.layout
+        self._state = state
+        self._users = np.argsort(layout.user_order)[held_out.users].astype(np.int32)
+        self._items = np.argsort(layout.item_order)[held_out.items].astype(np.int32)
+        self._ratings = held_out
+        self._patience = patience
+        self._n_threads = n_threads
+        self._best = math.inf
+        self._since_best = 0
+        self._kept: list[NDArray[np.float32]] = []
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the error has not fallen for as many epochs as patience lasts."""
+        return self._since_best >= self._patience
+
+    def measure(self, record: EpochRecord) -> EpochRecord:
+        """Return the record with the validation error, and remember the state if it is the best so far."""
+        state, scale = self._state, self._ratings.scale
+        predicted = np.empty(len(self._users), np.float32)
+        V = state.item_factors
+
+        def predict(task: int) -> None:
+            first = task * _PAIRS_PER_TASK
+            last = min(first + _PAIRS_PER_TASK, len(predicted))
+            mean = state.grid.mean
+            predict_pairs(self._users, self._items, state.U, V, state.b, state.c, mean, first, last, predicted)
+
+        run_tasks(predict, -(-len(predicted) // _PAIRS_PER_TASK), self._n_threads)
+        errors = np.clip(predicted, scale.lo, scale.hi).astype(np.float64) - self._ratings.values
+        rmse = math.sqrt(float(np.mean(errors**2)))
+        self._since_best += 1
+        if rmse < self._best:
+            self._best, self._since_best = rmse, 0
+            self._kept = [array.copy() for array in self._parameters()]
+        return replace(record, validation_rmse=rmse)
+
+    def restore_best(self) -> None:
+        """Put the best state back."""
+        for target, kept in zip(self._parameters(), self._kept, strict=True):
+            target[:] = kept
+
+    def _parameters(self) -> list[NDArray[np.float32]]:
+        state = self._state
+        return [state.U, state.V, state.b, state.c]
