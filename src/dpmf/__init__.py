@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
     from dpmf.methods import SGD
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
     "Guarantee": "dpmf.privacy",
     "Items": "dpmf.ratings",
@@ -40,6 +42,7 @@ _HOMES = {
 
 __all__ = [
     "SGD",
+    "Checkpoint",
     "DpmfError",
     "Guarantee",
     "Items",

@@ -13,6 +13,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 
 if TYPE_CHECKING:
     from dpmf.compare.running import Run
+    from dpmf.engine.checkpoints import Checkpoint
 
 
 @click.command()
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
 @click.option(
+    "--checkpoint",
+    "checkpoint_folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep snapshots of the run. Sensitive.",
+)
+@click.option("--checkpoint-every", type=int, default=1, show_default=True, metavar="N", help="Epochs per snapshot.")
+@click.option("--checkpoint-minutes", type=float, metavar="M", help="Snapshot after so many minutes, too.")
+@click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
+@click.option(
     "--model",
     "model_folder",
     type=click.Path(path_type=Path),
@@ -44,8 +55,9 @@ if TYPE_CHECKING:
 @json_option
 def train(
     data: str, method: str, factors: int | None, epochs: int | None, holdout: float | None, how: str, seed: int,
-    threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None, as_json: bool,
-    **reading: Any,
+    threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None,
+    checkpoint_folder: Path | None, checkpoint_every: int, checkpoint_minutes: float | None, resume: bool,
+    as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     if holdout is not None:
@@ -63,6 +75,7 @@ def train(
         method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
     )
     thread_count(threads)
+    checkpoint = _checkpoint(checkpoint_folder, checkpoint_every, checkpoint_minutes, resume)
     # Find out before the work, not after it, that the result could not be saved.
     if out is not None:
         check_replaceable(out, release_files.FILES)
@@ -74,6 +87,7 @@ def train(
     with progress(f"training {method}", configured.n_epochs) as advance:
         run = train_and_test(
             configured, ratings, holdout=holdout or 0.0, how=how, seed=seed, n_threads=threads,
+            checkpoint=checkpoint,
             callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
         )  # fmt: skip
     if out is not None:
@@ -85,6 +99,17 @@ def train(
         print_json(report)
     else:
         _print(run, ratings, report, model_folder)
+
+
+def _checkpoint(folder: Path | None, every: int, minutes: float | None, resume: bool) -> Checkpoint | None:
+    from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.errors import InvalidArgument
+
+    if folder is None:
+        if resume:
+            raise InvalidArgument("--resume needs --checkpoint DIR, the folder with the snapshots")
+        return None
+    return Checkpoint(folder, every, None if minutes is None else 60 * minutes, resume)
 
 
 def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dpmf.engine.checkpoints import Checkpoint
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import SGD
@@ -58,11 +59,12 @@ def train_and_test(
     seed: int = 0,
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
 ) -> Run:
     """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0."""
     train, test = ratings.split(holdout, seed=seed, how=how) if holdout else (ratings, None)
     began = time.perf_counter()
-    model = method.fit(train, n_threads=n_threads, callbacks=callbacks)
+    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
     seconds = time.perf_counter() - began
     accuracy = {}
     if test is not None and len(test):

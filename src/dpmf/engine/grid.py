@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -87,6 +88,14 @@ class BlockGrid:
         place = strip * self.layout.size + tier
         part = slice(self.pointers[place], self.pointers[place + 1])
         return Block(*(column[part] for column in self.ratings))
+
+    def fingerprint(self) -> str:
+        """Return a checksum of the ratings, by which a resumed run knows its data."""
+        checksum = 0
+        parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, *self.ratings)
+        for array in parts:
+            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
+        return f"{checksum:08x}"
 
     def __len__(self) -> int:
         return len(self.ratings.codes)

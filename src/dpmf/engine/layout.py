@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpmf.streams import mix, stream_key
 
 _MOST_STRIPS = 16
-_RATINGS_PER_BLOCK = 4000  # below this, starting a block would cost more than its ratings
+_RATINGS_PER_BLOCK = 20_000  # below this, starting a block would cost more than it should beside its ratings
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def grid_size(n_ratings: int) -> int:
     """Return T for so many ratings: blocks of a few thousand ratings at least, 16 × 16 blocks at most.
 
     >>> grid_size(100), grid_size(1_000_000), grid_size(100_000_000)
-    (1, 15, 16)
+    (1, 7, 16)
     """
     return int(min(max((n_ratings // _RATINGS_PER_BLOCK) ** 0.5, 1), _MOST_STRIPS))
 

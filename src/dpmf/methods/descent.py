@@ -106,6 +106,10 @@ class Descent:
             )
         return EpochRecord(epoch, seconds, math.sqrt(squared / len(self.grid)))
 
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Return what training changes, by name; writing into these arrays changes the state."""
+        return {"U": self.U, "V": self.V, "b": self.b, "c": self.c}
+
     @property
     def item_factors(self) -> NDArray[np.float32]:
         """The item factors as float32, padded, in the grid's order."""

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
@@ -76,13 +78,21 @@ class SGD:
         if self.decay != "linear":
             not_negative("decay", self.decay)
 
-    def fit(self, ratings: Ratings, *, n_threads: int | None = None, callbacks: Iterable[Callback] = ()) -> Model:
+    def fit(
+        self,
+        ratings: Ratings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+    ) -> Model:
         """Train on ratings.
 
         Args:
             ratings: what to learn from.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
+            checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
         """
         n_threads = thread_count(n_threads)
         callbacks = tuple(callbacks)
@@ -96,17 +106,27 @@ class SGD:
         state = self._start(training, n_threads)
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
         history: list[EpochRecord] = []
-        for epoch in range(1, self.n_epochs + 1):
-            record = state.run_epoch(epoch, self.rate(epoch), self.regularization, n_threads)
-            if watch is not None:
-                record = watch.measure(record)
-            history.append(record)
-            stops = [callback(record) is True for callback in callbacks]
-            if any(stops) or (watch is not None and watch.exhausted):
-                break
+        with self._snapshots(checkpoint, state) as snapshots:
+            if snapshots is not None:
+                history = _go_on(snapshots, state, watch)
+            while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
+                epoch = len(history) + 1
+                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, n_threads)
+                history.append(record if watch is None else watch.measure(record))
+                if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
+                    _snapshot(snapshots, state, watch, history)
+                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
+                if any(stops):
+                    break
         if watch is not None:
             watch.restore_best()
         return self._model(ratings, state, tuple(history))
+
+    def _snapshots(self, plan: Checkpoint | None, state: Descent) -> AbstractContextManager[Snapshots | None]:
+        if plan is None:
+            return nullcontext()
+        identity = {"method": {"name": "sgd", **asdict(self)}, "data": state.grid.fingerprint(), **machine_identity()}
+        return Snapshots(plan, identity)
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
@@ -142,3 +162,21 @@ class SGD:
             guarantee=Guarantee.none(),
         )
         return Model(release, ratings.user_ids, user_factors, user_biases, ratings.indptr, ratings.items, history)
+
+
+def _snapshot(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None, history: list[EpochRecord]) -> None:
+    tensors, facts = ({}, {}) if watch is None else watch.progress()
+    content = {"history": [asdict(record) for record in history], "stopping": facts}
+    snapshots.save(len(history), {**state.parameters(), **tensors}, content)
+
+
+def _go_on(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None) -> list[EpochRecord]:
+    """Take up the newest snapshot, if there is one, and return its history."""
+    found = snapshots.latest()
+    if found is None:
+        return []
+    for name, array in state.parameters().items():
+        array[:] = found.tensors[name]
+    if watch is not None:
+        watch.go_on(found.tensors, found.facts["stopping"])
+    return [EpochRecord(**record) for record in found.facts["history"]]

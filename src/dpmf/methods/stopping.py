@@ -7,7 +7,9 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +36,7 @@ class EarlyStopping:
         self._n_threads = n_threads
         self._best = math.inf
         self._since_best = 0
-        self._kept: list[NDArray[np.float32]] = []
+        self._kept: dict[str, NDArray[Any]] = {}
 
     @property
     def exhausted(self) -> bool:
@@ -59,14 +61,20 @@ class EarlyStopping:
         self._since_best += 1
         if rmse < self._best:
             self._best, self._since_best = rmse, 0
-            self._kept = [array.copy() for array in self._parameters()]
+            self._kept = {name: array.copy() for name, array in state.parameters().items()}
         return replace(record, validation_rmse=rmse)
 
     def restore_best(self) -> None:
         """Put the best state back."""
-        for target, kept in zip(self._parameters(), self._kept, strict=True):
-            target[:] = kept
+        for name, array in self._state.parameters().items():
+            array[:] = self._kept[name]
 
-    def _parameters(self) -> list[NDArray[np.float32]]:
-        state = self._state
-        return [state.U, state.V, state.b, state.c]
+    def progress(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
+        """Return what a snapshot must keep: the best state, and how long ago it was."""
+        tensors = {f"best_{name}": array for name, array in self._kept.items()}
+        return tensors, {"best": self._best, "since_best": self._since_best}
+
+    def go_on(self, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, float]) -> None:
+        """Take up what `progress` returned."""
+        self._kept = {name: tensors[f"best_{name}"] for name in self._state.parameters()}
+        self._best, self._since_best = float(facts["best"]), int(facts["since_best"])

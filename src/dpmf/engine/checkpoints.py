@@ -1,0 +1,190 @@
+"""Snapshots of a running training: written in the background, whole or not at all, and checked when read.
+
+A checkpoint folder is sensitive: it holds user factors. Inside it each snapshot is a folder of its own that appears by
+one rename, so whatever moment a run is killed at, the newest folder there is a complete snapshot.
+
+>>> import tempfile
+>>> plan = Checkpoint(Path(tempfile.mkdtemp()) / "run", resume=True)
+>>> with Snapshots(plan, {"method": "sgd"}) as snapshots:
+...     snapshots.save(3, {"U": np.ones(2, np.float32)}, {"history": []})
+>>> snapshot = Snapshots(plan, {"method": "sgd"}).latest()
+>>> snapshot.epoch, snapshot.tensors["U"].tolist()
+(3, [1.0, 1.0])
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf import __version__
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+
+_TENSOR_FILE = "state.safetensors"
+_FACTS_FILE = "state.json"
+_WARNING = "This folder holds profiles of people, to continue a training run. Do not publish it.\n"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often to snapshot a run.
+
+    Attributes:
+        folder: made if need be, readable by its owner only.
+        every_epochs: snapshot after so many epochs …
+        every_seconds: … or after so many seconds, whichever comes first; None for epochs only.
+        resume: go on from the newest snapshot in the folder, if there is one. Without it, the folder must be new.
+    """
+
+    folder: Path | str
+    every_epochs: int = 1
+    every_seconds: float | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every_epochs < 1:
+            raise InvalidArgument(f"every_epochs={self.every_epochs}: give at least 1")
+        if self.every_seconds is not None and not self.every_seconds > 0:
+            raise InvalidArgument(f"every_seconds={self.every_seconds}: give a positive number of seconds")
+        if not self.resume and _snapshots_in(Path(self.folder)):
+            raise InvalidArgument(f"{self.folder} holds a checkpoint: resume it, or choose another folder")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state after an epoch."""
+
+    epoch: int
+    tensors: dict[str, NDArray[Any]]
+    facts: dict[str, Any]
+
+
+class Snapshots:
+    """The snapshots of one run.
+
+    Args:
+        plan: where and how often.
+        identity: what makes two runs the same run: configuration, data, machine. JSON values.
+    """
+
+    def __init__(self, plan: Checkpoint, identity: Mapping[str, Any]) -> None:
+        self._plan = plan
+        self._folder = Path(plan.folder)
+        self._identity = json.loads(json.dumps(identity))
+        self._last_epoch = 0
+        self._last_time = time.monotonic()
+        self._writer: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def is_due(self, epoch: int) -> bool:
+        """Whether a snapshot should be taken after this epoch. Never while the last one is still being written."""
+        self._raise_error()
+        if self._writer is not None and self._writer.is_alive():
+            return False
+        seconds = self._plan.every_seconds
+        late = seconds is not None and time.monotonic() - self._last_time >= seconds
+        return late or epoch - self._last_epoch >= self._plan.every_epochs
+
+    def save(self, epoch: int, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+        """Copy the state and write it in the background; training goes on at once."""
+        self.finish()
+        copies = {name: np.array(tensor) for name, tensor in tensors.items()}
+        self._last_epoch, self._last_time = epoch, time.monotonic()
+        self._writer = threading.Thread(target=self._write, args=(epoch, copies, dict(facts)), name="dpmf-snapshot")
+        self._writer.start()
+
+    def finish(self) -> None:
+        """Wait until everything is on the disk."""
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        self._raise_error()
+
+    def latest(self) -> Snapshot | None:
+        """Return the newest snapshot, or None if there is none.
+
+        Raises:
+            InvalidArgument: it is of another run: other data, configuration, CPU or Numba.
+            DamagedFile: it is damaged.
+        """
+        folders = _snapshots_in(self._folder)
+        if not folders:
+            return None
+        folder = folders[-1]
+        facts = read_json(folder / _FACTS_FILE)
+        try:
+            theirs, epoch, names = facts["identity"], int(facts["epoch"]), facts["tensors"]
+        except (KeyError, TypeError, ValueError):
+            raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: it does not describe a snapshot") from None
+        for name in sorted({*theirs, *self._identity}):
+            if theirs.get(name) != self._identity.get(name):
+                raise InvalidArgument(
+                    f"{self._folder} is a checkpoint of another run ({name}: {theirs.get(name)!r} there, "
+                    f"{self._identity.get(name)!r} here): use the same data and settings, or another folder"
+                )
+        if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
+            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to go on from an older snapshot")
+        self._last_epoch = epoch
+        return Snapshot(epoch, load_tensors(folder / _TENSOR_FILE, names), facts["facts"])
+
+    def _write(self, epoch: int, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_text(self._folder / "SENSITIVE", _WARNING)
+            older = _snapshots_in(self._folder)
+            with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
+                save_tensors(work / _TENSOR_FILE, tensors)
+                content = {
+                    "epoch": epoch,
+                    "identity": self._identity,
+                    "facts": dict(facts),
+                    "tensors": sorted(tensors),
+                    "sha256": sha256_of(work / _TENSOR_FILE),
+                }
+                write_text(work / _FACTS_FILE, dump_json(content))
+            for folder in older:
+                shutil.rmtree(folder)
+        except BaseException as error:
+            self._error = error
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def __enter__(self) -> Snapshots:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish()
+
+
+def _snapshots_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("epoch-*")) if folder.is_dir() else []
+
+
+def machine_identity() -> dict[str, str]:
+    """Return what bits depend on besides configuration and data: the CPU's features and the compiler's version."""
+    import numba
+    from llvmlite import binding
+
+    features = ",".join(sorted(name for name, there in binding.get_host_cpu_features().items() if there))
+    return {
+        "dpmf": __version__,
+        "numba": numba.__version__,
+        "cpu": f"{binding.get_host_cpu_name()} {zlib.crc32(features.encode()):08x}",
+    }

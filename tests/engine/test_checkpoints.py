@@ -1,0 +1,124 @@
+"""Snapshots: whole or not there, of this run or refused, and enough to end with the same bits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf import SGD, Checkpoint, Model, Ratings
+from dpmf.engine import layout
+from dpmf.engine.checkpoints import Snapshots
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.ratings.synthetic import make
+
+IDENTITY = {"method": "test"}
+
+
+@pytest.fixture
+def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
+    monkeypatch.setattr(layout, "_RATINGS_PER_BLOCK", 100)
+    return make(150, 60)
+
+
+def same_bits(one: Model, other: Model) -> bool:
+    ours, theirs = (
+        (model.user_factors, model.user_biases, model.release.item_factors, model.release.item_biases)
+        for model in (one, other)
+    )
+    return all(a.tobytes() == b.tobytes() for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("settings", [{}, {"validation": 0.2, "patience": 9}, {"storage": "bfloat16"}])
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, ratings: Ratings, settings: dict[str, object]) -> None:
+    method = SGD(n_factors=8, n_epochs=9, **settings)  # type: ignore[arg-type]
+    whole = method.fit(ratings)
+    method.fit(ratings, callbacks=[lambda record: record.epoch == 4], checkpoint=Checkpoint(tmp_path / "run"))
+    resumed = method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True), n_threads=3)
+    assert same_bits(whole, resumed)
+    assert [record.train_rmse for record in resumed.history] == [record.train_rmse for record in whole.history]
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path, ratings: Ratings) -> None:
+    method = SGD(n_factors=4, n_epochs=3)
+    first = method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    epochs: list[int] = []
+    again = method.fit(
+        ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True), callbacks=[lambda r: epochs.append(r.epoch)]
+    )
+    assert same_bits(first, again)
+    assert not epochs
+
+
+def test_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
+    SGD(n_factors=4, n_epochs=2).fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    plan = Checkpoint(tmp_path / "run", resume=True)
+    with pytest.raises(InvalidArgument, match="another run"):
+        SGD(n_factors=5, n_epochs=2).fit(ratings, checkpoint=plan)
+    with pytest.raises(InvalidArgument, match="another run"):
+        SGD(n_factors=4, n_epochs=2).fit(make(151, 60), checkpoint=plan)
+    with pytest.raises(InvalidArgument, match="resume it, or choose another folder"):
+        Checkpoint(tmp_path / "run")
+
+
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, ratings: Ratings) -> None:
+    method = SGD(n_factors=4, n_epochs=2)
+    method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    file = next(tmp_path.glob("run/epoch-*/state.safetensors"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DamagedFile, match="damaged"):
+        method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+
+
+def test_only_the_owner_can_read_snapshots(tmp_path: Path) -> None:
+    with Snapshots(Checkpoint(tmp_path / "run"), IDENTITY) as snapshots:
+        snapshots.save(1, {"U": np.zeros(3)}, {})
+    for folder in (tmp_path / "run", tmp_path / "run" / "epoch-000001"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_an_error_while_writing_reaches_the_run(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("in the way")
+    snapshots = Snapshots(Checkpoint(tmp_path / "run"), IDENTITY)
+    snapshots.save(1, {"U": np.zeros(3)}, {})
+    with pytest.raises(OSError, match="exists"):
+        snapshots.finish()
+
+
+def test_snapshots_are_due_by_epochs_or_by_time(tmp_path: Path) -> None:
+    snapshots = Snapshots(Checkpoint(tmp_path / "run", every_epochs=3), IDENTITY)
+    assert [snapshots.is_due(epoch) for epoch in (1, 2, 3)] == [False, False, True]
+    assert Snapshots(Checkpoint(tmp_path / "run", every_epochs=99, every_seconds=1e-9), IDENTITY).is_due(1)
+
+
+@pytest.mark.parametrize("plan", [{"every_epochs": 0}, {"every_seconds": 0.0}])
+def test_a_plan_that_cannot_be_kept_is_refused(tmp_path: Path, plan: dict[str, float]) -> None:
+    with pytest.raises(InvalidArgument, match="every_"):
+        Checkpoint(tmp_path, **plan)  # type: ignore[arg-type]
+
+
+def test_killed_at_any_moment_a_run_ends_with_the_same_bits(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m dpmf train synthetic --method sgd --factors 8 --epochs 600 --out".split()
+    subprocess.run([*command, f"{tmp_path}/whole"], check=True, capture_output=True)
+    resumable = [*command, f"{tmp_path}/resumed", "--checkpoint", f"{tmp_path}/run", "--resume"]
+    for seconds in (0.05, 0.2):
+        running = subprocess.Popen(resumable, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        began = time.monotonic()
+        while running.poll() is None and not list(tmp_path.glob("run/epoch-*")) and time.monotonic() - began < 30:
+            time.sleep(0.01)
+        time.sleep(seconds)
+        os.kill(running.pid, signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL, "the run was over before it could be killed"
+        assert not (tmp_path / "resumed").exists()
+    subprocess.run(resumable, check=True, capture_output=True)
+    for name in ("release.safetensors", "release.json"):
+        assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
