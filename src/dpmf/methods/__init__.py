@@ -1,7 +1,7 @@
 """The methods, one file each.
 
 >>> configure("sgd", {"n_factors": "8"})
-SGD(n_factors=8, n_epochs=30, learning_rate=0.02, regularization=0.06, decay='linear', initial_sd=0.05, \
+SGD(n_factors=8, n_epochs=30, learning_rate=None, regularization=None, decay='linear', initial_sd=0.01, \
 storage='float32', validation=0.0, patience=3, seed=0)
 """
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
@@ -24,6 +24,7 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
+from dpmf.methods.defaults import suggested
 from dpmf.methods.descent import Descent
 from dpmf.methods.stopping import EarlyStopping
 from dpmf.model import EpochRecord, Model, Release, Ridge
@@ -43,6 +44,7 @@ class SGD:
         n_factors: K, the length of the factor vectors.
         n_epochs: how often every rating is visited.
         learning_rate: eta, in the first epoch, for a scale as wide as 1 to 5; other scales are converted to it.
+            None chooses it to fit the data, see `dpmf.methods.defaults`.
         regularization: lambda, the penalty on squared factors and biases per rating, likewise.
         decay: "linear" lets eta fall in a straight line towards 0; a number gamma gives eta / epoch^gamma.
         initial_sd: standard deviation of u_i·v_j before the first update, likewise.
@@ -55,10 +57,10 @@ class SGD:
 
     n_factors: int = 64
     n_epochs: int = 30
-    learning_rate: float = 0.02
-    regularization: float = 0.06
+    learning_rate: float | None = None
+    regularization: float | None = None
     decay: float | Literal["linear"] = "linear"
-    initial_sd: float = 0.05
+    initial_sd: float = 0.01
     storage: Literal["float32", "bfloat16"] = "float32"
     validation: float = 0.0
     patience: int = 3
@@ -69,9 +71,11 @@ class SGD:
         whole("n_epochs", self.n_epochs)
         whole("patience", self.patience)
         whole("seed", self.seed, least=0)
-        positive("learning_rate", self.learning_rate)
         positive("initial_sd", self.initial_sd)
-        not_negative("regularization", self.regularization)
+        if self.learning_rate is not None:
+            positive("learning_rate", self.learning_rate)
+        if self.regularization is not None:
+            not_negative("regularization", self.regularization)
         fraction("validation", self.validation)
         if self.storage not in ("float32", "bfloat16"):
             raise InvalidArgument(f"storage={self.storage!r} is not known: choose float32 or bfloat16")
@@ -94,10 +98,24 @@ class SGD:
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
             checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
         """
-        n_threads = thread_count(n_threads)
-        callbacks = tuple(callbacks)
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
+        return self.chosen_for(ratings)._fit(ratings, thread_count(n_threads), tuple(callbacks), checkpoint)
+
+    def chosen_for(self, ratings: Ratings) -> SGD:
+        """Return the same configuration with whatever was left open chosen to fit these ratings."""
+        rate, penalty = suggested(ratings)
+        return replace(
+            self,
+            learning_rate=rate if self.learning_rate is None else self.learning_rate,
+            regularization=penalty if self.regularization is None else self.regularization,
+        )
+
+    def _fit(
+        self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...], checkpoint: Checkpoint | None
+    ) -> Model:
+        assert self.learning_rate is not None
+        assert self.regularization is not None
         training, held_out = ratings, None
         if self.validation:
             training, held_out = ratings.split(self.validation, seed=self.seed)
@@ -130,6 +148,7 @@ class SGD:
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
+        assert self.learning_rate is not None
         if self.decay == "linear":
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return float(self.learning_rate / epoch**self.decay)
@@ -148,6 +167,7 @@ class SGD:
         )
 
     def _model(self, ratings: Ratings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
+        assert self.regularization is not None
         user_factors, user_biases = state.user_side()
         item_factors, item_biases = state.item_side()
         release = Release(
