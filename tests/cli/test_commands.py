@@ -235,3 +235,22 @@ def test_an_error_of_several_lines_is_printed_as_one(command: Command, monkeypat
     monkeypatch.setattr(Release, "load", fail)
     done = command("explain", "anything")
     assert (done.returncode, done.stderr) == (1, "dpmf: first second\n")
+
+
+def test_bench_reports_speed_beside_the_limit(command: Command) -> None:
+    done = command("bench", "synthetic", "--factors", "4", "--epochs", "1", "--users", "50", "--no-peers", "--json")
+    report = json.loads(done.stdout)
+    assert report["updates_per_second"] > 0
+    assert report["roofline_updates_per_second"] > 0
+    assert [row["factors"] for row in report["rows"]] == [4]
+    assert "of the limit" in command("bench", "synthetic", "--factors", "4", "--users", "50", "--no-peers").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [(["--factors", "4,x"], "numbers with commas"), (["--libmf", "nowhere.so"], "no file nowhere")],
+)
+def test_bench_refuses_what_it_cannot_measure(command: Command, options: list[str], complaint: str) -> None:
+    done = command("bench", "synthetic", *options)
+    assert done.returncode == 1
+    assert complaint in done.stderr

@@ -4,7 +4,7 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['data', 'demo', 'doctor', 'evaluate', 'explain', 'recommend', 'similar', 'train']
+['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'recommend', 'similar', 'train']
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _COMMANDS = {
     "similar": "dpmf.cli.recommend",
     "explain": "dpmf.cli.explain",
     "data": "dpmf.cli.data",
+    "bench": "dpmf.cli.bench",
     "doctor": "dpmf.cli.doctor",
 }
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 prints the help by itself

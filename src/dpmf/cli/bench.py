@@ -1,0 +1,87 @@
+"""`dpmf bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmf.cli.options import read_ratings, reading_options
+from dpmf.cli.output import json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
+
+
+@click.command()
+@click.argument("data", default="synthetic")
+@click.option("--factors", default="32,128", show_default=True, metavar="K,…", help="Numbers of factors to try.")
+@click.option(
+    "--epochs", type=click.IntRange(1), default=3, show_default=True, help="Epochs per figure; the best counts."
+)
+@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@click.option("--users", type=click.IntRange(1), metavar="N", help="Use this many users of DATA at most.")
+@click.option(
+    "--libmf", type=click.Path(path_type=Path), metavar="PATH", help="A build of LIBMF (a shared library) to use."
+)
+@click.option("--peers/--no-peers", default=True, show_default=True, help="Also run LIBMF, if it is installed.")
+@click.option("--serving", is_flag=True, help="Also time recommendations and fold-in, beside implicit if installed.")
+@reading_options
+@json_option
+def bench(
+    data: str, factors: str, epochs: int, threads: int | None, users: int | None, libmf: Path | None, peers: bool,
+    serving: bool, as_json: bool, **reading: Any,
+) -> None:  # fmt: skip
+    """Measure the engine on DATA: against this machine's own limit, and against peers in the same run."""
+    from dpmf.compare.bench import bench as measure
+    from dpmf.compare.bench import first_users
+    from dpmf.compare.serving import serving_speed
+    from dpmf.engine.threads import thread_count
+
+    if libmf is not None and not libmf.is_file():
+        raise InvalidArgument(f"no file {libmf}: --libmf names a shared library such as libmf.so")
+    counts = _numbers(factors)
+    n_threads = thread_count(threads)
+    with progress("reading", None):
+        ratings = first_users(read_ratings(data, **reading), users)
+    rows = []
+    with progress("measuring", len(counts)) as advance:
+        measured = measure(ratings, counts, n_threads=n_threads, epochs=epochs, libmf=libmf, peers=peers)
+        for done, row in enumerate(measured, start=1):
+            rows.append(row)
+            advance(done, f"{row['factors']} factors")
+    served = serving_speed(n_threads) if serving else None
+    if as_json:
+        print_json({**rows[-1], "rows": rows, "serving": served, "ratings": len(ratings)})
+        return
+    say(f"{ratings.name}: {ratings!r}, {n_threads} threads. Million updates per second:")
+    print_table("", _TITLES, [_cells(row) for row in rows])
+    if served is not None:
+        print_table(
+            "Serving, people per second", ("", "people/s"), [(name, _text(value)) for name, value in served.items()]
+        )
+
+
+_TITLES = ("factors", "dpmf", "one thread", "bfloat16", "limit", "of the limit", "LIBMF", "over LIBMF")
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    ours, theirs = row["updates_per_second"], row.get("libmf_updates_per_second")
+    figures = [ours, row["one_thread_updates_per_second"], row["bfloat16_updates_per_second"]]
+    return (
+        row["factors"],
+        *(f"{figure / 1e6:.1f}" for figure in (*figures, row["roofline_updates_per_second"])),
+        f"{row['roofline_ratio']:.2f}",
+        f"{theirs / 1e6:.1f}" if theirs else "–",
+        f"{ours / theirs:.1f}×" if theirs else "–",
+    )
+
+
+def _text(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidArgument(f"--factors {text!r} should be numbers with commas between, such as 32,128") from None

@@ -1,0 +1,152 @@
+"""How fast the engine is, against the machine's own limit and against peers on the same data in the same run.
+
+The limit ("roofline") is the training kernel itself, in float32, on rows that never leave the first-level cache: one
+user and four items per thread.
+
+>>> roofline(16, n_threads=1, seconds=0.01) > 0
+True
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmf.engine.factors import factor_rows
+from dpmf.engine.grid import BlockGrid
+from dpmf.engine.threads import run_tasks
+from dpmf.errors import InvalidArgument
+from dpmf.kernels.sgd import Step, sgd_block
+from dpmf.methods.descent import Descent
+from dpmf.ratings import Ratings
+from dpmf.ratings.ids import Ids
+
+_PEER_ITERATIONS = (1, 4)  # the difference of two runs is the time of iterations alone, without set-up
+_LIBMF_PROGRAM = """
+import json, sys, time
+import numpy as np
+from libmf import mf
+path, factors, threads, *iterations = sys.argv[1:]
+ratings = np.load(path)
+seconds = []
+for count in map(int, iterations):
+    engine = mf.MF(k=int(factors), nr_threads=int(threads), nr_iters=count, quiet=True, eta=0.05, lambda_p2=0.02,
+                   lambda_q2=0.02, copy_data=False)
+    began = time.perf_counter()
+    engine.fit(ratings.copy())
+    seconds.append(time.perf_counter() - began)
+print("RESULT", json.dumps(seconds))
+"""
+
+
+def bench(
+    ratings: Ratings,
+    factors: list[int],
+    *,
+    n_threads: int,
+    epochs: int = 3,
+    libmf: Path | None = None,
+    peers: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """Yield one row of figures per number of factors, in updates per second."""
+    grid = BlockGrid.build(ratings, n_threads=n_threads)
+    for n_factors in factors:
+        if n_factors < 1:
+            raise InvalidArgument(f"factors={n_factors}: give at least 1")
+        limit = roofline(n_factors, n_threads=n_threads)
+        row: dict[str, Any] = {
+            "factors": n_factors,
+            "threads": n_threads,
+            "updates_per_second": engine_speed(ratings, grid, n_factors, n_threads, epochs),
+            "one_thread_updates_per_second": engine_speed(ratings, grid, n_factors, 1, max(epochs // 2, 1)),
+            "bfloat16_updates_per_second": engine_speed(ratings, grid, n_factors, n_threads, epochs, packed=True),
+            # The machine may run faster in one minute than in the next: take the limit before and after.
+            "roofline_updates_per_second": max(limit, roofline(n_factors, n_threads=n_threads)),
+        }
+        row["roofline_ratio"] = row["updates_per_second"] / row["roofline_updates_per_second"]
+        if peers:
+            row["libmf_updates_per_second"] = libmf_speed(ratings, n_factors, n_threads, libmf)
+        yield row
+
+
+def engine_speed(
+    ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int, *, packed: bool = False
+) -> float:
+    """Return the updates per second of the best of some epochs, after one to warm up."""
+    state = Descent.start(
+        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors,
+        sd=0.05**0.5 / n_factors**0.25, unit=1.0, seed=0, packed=packed,
+    )  # fmt: skip
+    records = [state.run_epoch(epoch, 0.005, 0.02, n_threads) for epoch in range(epochs + 1)]
+    return len(grid) / min(record.seconds for record in records[1:])
+
+
+def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:
+    """Return the updates per second of all threads together on rows in the first-level cache."""
+    count = 1 << 14
+    speeds = np.zeros(n_threads)
+    users, items, codes = np.zeros(count, np.uint16), np.arange(count, dtype=np.uint16) % 4, np.zeros(count, np.uint8)
+    table, step = np.array([3.6], np.float32), Step.of(3.5, 0.005, 0.02, 1.0)
+
+    def work(thread: int) -> None:
+        U, V = factor_rows(1, n_factors), factor_rows(4, n_factors)
+        U[:], V[:] = 0.1, 0.1
+        b, c = np.zeros(1, np.float32), np.zeros(4, np.float32)
+        rounds, began = -1, 0.0
+        while rounds < 1 or time.perf_counter() - began < seconds:
+            sgd_block(users, items, codes, table, U, V, b, c, step, np.uint64(1))
+            rounds += 1
+            began = began or time.perf_counter()  # the first round warms up and does not count
+        speeds[thread] = rounds * count / (time.perf_counter() - began)
+
+    run_tasks(work, n_threads, n_threads)
+    return float(speeds.sum())
+
+
+def libmf_speed(ratings: Ratings, n_factors: int, n_threads: int, library: Path | None) -> float | None:
+    """Return LIBMF's updates per second on the same ratings, or None if it is not installed.
+
+    Args:
+        ratings: what to train on.
+        n_factors, n_threads: as for dpmf.
+        library: a build of LIBMF to use instead of the one that comes with the PyPI package.
+    """
+    environment = {**os.environ, **({"LIBMF_OBJ": str(library)} if library is not None else {})}
+    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
+        path = Path(folder) / "ratings.npy"
+        np.save(path, np.c_[ratings.users, ratings.items, ratings.values].astype(np.float32))
+        # In a process of its own: it prints on import and while it works.
+        program = [sys.executable, "-W", "ignore", "-c", _LIBMF_PROGRAM, str(path), str(n_factors), str(n_threads)]
+        done = subprocess.run(
+            [*program, *map(str, _PEER_ITERATIONS)], env=environment, capture_output=True, text=True, check=False
+        )
+    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if not results:
+        return None
+    short, long = json.loads(results[0].removeprefix("RESULT "))
+    return float(len(ratings) * (_PEER_ITERATIONS[1] - _PEER_ITERATIONS[0]) / max(long - short, 1e-9))
+
+
+def first_users(ratings: Ratings, count: int | None) -> Ratings:
+    """Return the ratings of the first so many users, without the rest, or all of them."""
+    if count is None or count >= ratings.n_users:
+        return ratings
+    end = ratings.indptr[count]
+    return replace(
+        ratings,
+        indptr=ratings.indptr[: count + 1],
+        items=ratings.items[:end],
+        values=ratings.values[:end],
+        timestamps=None if ratings.timestamps is None else ratings.timestamps[:end],
+        user_ids=Ids(ratings.user_ids.array[:count]),
+    )
