@@ -10,6 +10,7 @@ Ratings(2 ratings, 2 users, 2 items, scale 1:5)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,10 +19,11 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import read_json
 from dpmf.ratings.assembling import assemble
 from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
+from dpmf.ratings.collecting import collect
 from dpmf.ratings.columns import Columns
 from dpmf.ratings.grouped import grouped_format, read_grouped
 from dpmf.ratings.items import Items
-from dpmf.ratings.scan import first_line, scan_parquet, scan_text
+from dpmf.ratings.scan import Source, first_line, parquet_source, text_source
 from dpmf.ratings.table import Ratings, Scale
 
 Format = Literal["csv", "parquet", "netflix", "yahoo"]
@@ -52,7 +54,7 @@ def read(
         duplicates, missing: see `Ratings.of`.
         memory: how much DuckDB may use before it spills to the disk, such as "2GB".
         format: "csv" for any delimited text, "parquet", "netflix" or "yahoo"; found by looking if not given.
-        delimiter, header, columns: see `dpmf.ratings.scan.scan_text`.
+        delimiter, header, columns: see `dpmf.ratings.scan.text_source`.
     """
     if format is not None and format not in get_args(Format):
         raise InvalidArgument(f"format={format!r} is not known: choose from {', '.join(get_args(Format))}")
@@ -158,11 +160,18 @@ def _columns(paths: list[Path], *, format: str | None = None, memory: str | None
     format = format or _recognise(paths[0])  # noqa: A001
     if format in ("netflix", "yahoo"):
         return read_grouped(paths, format)
+    with _source(paths, format, memory, options) as source:
+        return collect(source)
+
+
+def _source(
+    paths: list[Path], layout: str, memory: str | None, options: dict[str, Any]
+) -> AbstractContextManager[Source]:
     if len(paths) > 1:
         raise InvalidRatings(f"several files of ratings ({paths[0].name}, {paths[1].name}, …): name one of them")
-    if format == "parquet":
-        return scan_parquet(paths[0], columns=options.get("columns"), memory=memory)
-    return scan_text(paths[0], memory=memory, **options)
+    if layout == "parquet":
+        return parquet_source(paths[0], columns=options.get("columns"), memory=memory)
+    return text_source(paths[0], memory=memory, **options)
 
 
 def _recognise(path: Path) -> str:

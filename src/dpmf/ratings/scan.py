@@ -1,13 +1,11 @@
-"""Reading CSV-like text and Parquet with DuckDB, in the order of the file, within a memory limit.
-
-Text columns of ids are coded inside DuckDB, which spills to the disk; a Python object per rating would not fit.
+"""Opening CSV-like text and Parquet with DuckDB: which columns there are, and where.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "ratings.csv"
 >>> _ = path.write_text("userId,movieId,rating\\n007,10,4.5\\n008,10,3\\n")
->>> columns = scan_text(path)
->>> list(columns.user_ids), list(columns.item_ids), columns.values.tolist()
-(['007', '008'], [10], [4.5, 3.0])
+>>> with text_source(path) as source:
+...     source.query("SELECT user, item").fetchall()
+[('007', '10'), ('008', '10')]
 """
 
 from __future__ import annotations
@@ -23,12 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmf.errors import InvalidArgument, InvalidRatings
-from dpmf.ratings.columns import Columns, code, warn_of_bad_time
-from dpmf.ratings.ids import Ids
 
 ROLES = ("user", "item", "rating", "timestamp")
 _USUAL_NAMES = {
@@ -38,19 +31,46 @@ _USUAL_NAMES = {
     "timestamp": ("timestamp", "time", "date", "ts"),
 }
 _DELIMITERS = ("::", "\t", ";", ",", "|")
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_FLOATS = ("FLOAT", "DOUBLE")
 
 
-def scan_text(
+@dataclass(frozen=True)
+class Source:
+    """A relation that DuckDB can read from, with the parameters its text needs.
+
+    Attributes:
+        connection, relation, parameters: what DuckDB needs; the columns are user, item, rating and perhaps timestamp.
+        typed: whether columns have types, so that a text is a text; elsewhere all are texts, and one that spells an
+            integer is an integer.
+        row: the column that numbers the rows, from 0.
+        first_row: the number a person would give the first rating: 1, or 2 below a header line.
+    """
+
+    connection: Any
+    relation: str
+    parameters: Mapping[str, Any]
+    typed: bool
+    row: str
+    first_row: int
+
+    def query(self, select: str, after: str = "") -> Any:
+        """Run a selection from the relation, with what follows it."""
+        return self.connection.execute(f"{select} FROM {self.relation} {after}", dict(self.parameters))
+
+    def kinds(self) -> dict[str, str]:
+        """Return the type of every column."""
+        return {row[0]: row[1] for row in self.query("DESCRIBE SELECT *").fetchall()}
+
+
+@contextlib.contextmanager
+def text_source(
     path: Path,
     *,
     delimiter: str | None = None,
     header: bool | None = None,
     columns: Mapping[str, str | int] | None = None,
     memory: str | None = None,
-) -> Columns:
-    """Read a delimited text file.
+) -> Iterator[Source]:
+    """Open a delimited text file.
 
     Args:
         path: the file; `.gz` is unpacked on the way.
@@ -80,18 +100,23 @@ def scan_text(
                 "compression": "gzip" if _is_packed(path) else "none",
             },
         )
-        return _collect(_Source(connection, "staged", {}, typed=False), first_row=2 if header else 1)
+        yield Source(connection, "staged", {}, typed=False, row="rowid", first_row=2 if header else 1)
 
 
-def scan_parquet(path: Path, *, columns: Mapping[str, str | int] | None = None, memory: str | None = None) -> Columns:
-    """Read a Parquet file; arguments as in `scan_text`."""
+@contextlib.contextmanager
+def parquet_source(
+    path: Path, *, columns: Mapping[str, str | int] | None = None, memory: str | None = None
+) -> Iterator[Source]:
+    """Open a Parquet file; arguments as in `text_source`."""
     with _connection(path, memory) as connection:
-        source = _Source(connection, "read_parquet($path)", {"path": glob.escape(str(path))}, typed=True)
+        parameters = {"path": glob.escape(str(path))}
+        source = Source(connection, "read_parquet($path)", parameters, typed=True, row="file_row_number", first_row=1)
         names = list(source.kinds())
         places = find_columns(path, names, len(names), columns)
         quoted = [name.replace('"', '""') for name in names]
         chosen = ", ".join(f'"{quoted[place]}" AS {role}' for role, place in places.items())
-        return _collect(replace(source, relation=f"(SELECT {chosen} FROM read_parquet($path))"), first_row=1)
+        numbered = "read_parquet($path, file_row_number=true)"
+        yield replace(source, relation=f"(SELECT {chosen}, file_row_number FROM {numbered})")
 
 
 def first_line(path: Path) -> str:
@@ -205,84 +230,3 @@ def _in_one_line(complaint: str) -> str:
     lines = [line.strip() for line in re.split(r"\n\s*(?:Possible|LINE \d)", complaint)[0].splitlines() if line.strip()]
     place = re.search(r"CSV Error on Line: (\d+)", lines[0])
     return f"line {place[1]}: {lines[-1]}" if place else " ".join(lines)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A relation that DuckDB can read from, with the parameters its text needs.
-
-    Where columns have types, a text is a text; elsewhere all are texts, and one that spells an integer is an integer.
-    """
-
-    connection: Any
-    relation: str
-    parameters: Mapping[str, Any]
-    typed: bool
-
-    def query(self, select: str, after: str = "") -> Any:
-        return self.connection.execute(f"{select} FROM {self.relation} {after}", dict(self.parameters))
-
-    def kinds(self) -> dict[str, str]:
-        """Return the type of every column."""
-        return {row[0]: row[1] for row in self.query("DESCRIBE SELECT *").fetchall()}
-
-
-def _collect(source: _Source, first_row: int) -> Columns:
-    """Fetch a relation that has the columns user, item, rating and perhaps timestamp."""
-    kinds = source.kinds()
-    for role in ("user", "item"):
-        _refuse_missing_ids(source, role, first_row)
-    user_ids, user = _coding(source, "user", kinds["user"])
-    item_ids, item = _coding(source, "item", kinds["item"])
-    time = f", {_seconds(kinds['timestamp'])} AS timestamp" if "timestamp" in kinds else ""
-    table = source.query(
-        f"SELECT {user} AS user, {item} AS item, TRY_CAST(rating AS FLOAT) AS rating{time}"
-    ).fetchnumpy()
-    values = np.ma.filled(table["rating"], np.nan).astype(np.float32, copy=False)
-    times = table.get("timestamp")
-    if np.ma.is_masked(times):
-        warn_of_bad_time(int(np.argmax(np.ma.getmaskarray(times))) + first_row)
-        times = None
-    timestamps = None if times is None else np.ma.getdata(times).astype(np.int64, copy=False)
-    users, items = _coded("user", user_ids, table["user"]), _coded("item", item_ids, table["item"])
-    return Columns(*users, *items, values, timestamps, first_row)
-
-
-def _refuse_missing_ids(source: _Source, role: str, first_row: int) -> None:
-    if source.query("SELECT 1", f"WHERE {role} IS NULL LIMIT 1").fetchone() is None:
-        return
-    numbered = replace(source, relation=f"(SELECT {role}, row_number() OVER () AS row FROM {source.relation})")
-    row = numbered.query("SELECT min(row)", f"WHERE {role} IS NULL").fetchone()[0]
-    raise InvalidRatings(f"the {role} in row {row + first_row - 1} is missing: give every rating a {role}")
-
-
-def _coding(source: _Source, role: str, kind: str) -> tuple[Ids | None, str]:
-    """Return the ids and the SQL that codes them, or None and the SQL that fetches them as numbers."""
-    if kind in _INTEGERS + _FLOATS:
-        return None, role
-    text = f"CAST({role} AS VARCHAR)"
-    spelt_otherwise = f"WHERE CAST(TRY_CAST({role} AS BIGINT) AS VARCHAR) IS DISTINCT FROM {text} LIMIT 1"
-    may_be_integers = not (source.typed and kind == "VARCHAR")
-    if may_be_integers and source.query("SELECT 1", spelt_otherwise).fetchone() is None:
-        return None, f"CAST({role} AS BIGINT)"
-    distinct = source.query(f"SELECT DISTINCT {text} AS id", "ORDER BY id").fetchnumpy()["id"]
-    # An enumeration turns texts into positions without a join, so rows keep the order of the file.
-    source.connection.register(f"{role}_ids", {"id": np.ma.getdata(distinct)})
-    source.connection.execute(f"CREATE TYPE {role}_code AS ENUM (SELECT id FROM {role}_ids)")
-    ids = Ids(np.array(np.ma.getdata(distinct).tolist(), object))
-    return ids, f"enum_code(CAST({text} AS {role}_code))"
-
-
-def _coded(role: str, ids: Ids | None, column: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
-    plain = np.ma.getdata(column)
-    return code(role, plain) if ids is None else (ids, plain.astype(np.int32, copy=False))
-
-
-def _seconds(kind: str) -> str:
-    """Return the SQL that makes an integer of a timestamp column of this type."""
-    moment = "CAST(epoch(TRY_CAST(timestamp AS TIMESTAMPTZ)) AS BIGINT)"
-    if kind.startswith(("TIMESTAMP", "DATE")):
-        return moment
-    if kind == "VARCHAR":
-        return f"coalesce(TRY_CAST(timestamp AS BIGINT), {moment})"
-    return "TRY_CAST(timestamp AS BIGINT)"
