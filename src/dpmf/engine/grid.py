@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.dealing import collect_values, count_tiers, deal_strip
+from dpmf.kernels.dealing import collect_values, count_tiers, deal_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings
 
 _SHORT_TABLE = 1 << 16
@@ -54,7 +54,7 @@ class BlockGrid:
     def build(cls, ratings: Ratings, *, size: int | None = None, n_threads: int = 1) -> BlockGrid:
         """Deal ratings into blocks; `size` is chosen from their number unless given."""
         popularity = np.bincount(ratings.items, minlength=ratings.n_items)
-        layout = Layout.plan(np.diff(ratings.indptr), popularity, ratings.user_ids.keys, size=size)
+        layout = Layout.plan(np.diff(ratings.indptr), popularity, ratings.user_ids.hash_order, size=size)
         table = distinct_values(ratings.values)
         tiers, starts, T = layout.tiers, layout.strip_starts, layout.size
         counts = np.zeros((T, T), np.int64)
@@ -81,13 +81,25 @@ class BlockGrid:
             )  # fmt: skip
 
         run_tasks(deal, T, n_threads)
-        return cls(layout, table, pointers, dealt, float(ratings.values.mean(dtype=np.float64)))
+        lo, hi = ratings.scale.lo, ratings.scale.hi
+        mean = mean_on_grid(sum_on_grid(ratings.values, lo, hi), len(ratings), lo, hi)
+        return cls(layout, table, pointers, dealt, mean)
 
     def block(self, strip: int, tier: int) -> Block:
         """Return one block."""
         place = strip * self.layout.size + tier
         part = slice(self.pointers[place], self.pointers[place + 1])
         return Block(*(column[part] for column in self.ratings))
+
+    @property
+    def size(self) -> int:
+        """T, the number of strips and of tiers."""
+        return self.layout.size
+
+    def count(self, strip: int, tier: int) -> int:
+        """Return the number of ratings in a block."""
+        place = strip * self.layout.size + tier
+        return int(self.pointers[place + 1] - self.pointers[place])
 
     def fingerprint(self) -> str:
         """Return a checksum of the ratings, by which a resumed run knows its data."""

@@ -4,7 +4,7 @@ Everything here follows from the data alone, never from the number of threads or
 gives the same bits everywhere. Inside the grid users are numbered by strip and items by popularity; `user_order` and
 `item_order` lead back.
 
->>> layout = Layout.plan(np.array([2, 1, 1]), np.array([1, 3]), np.arange(3, dtype=np.uint64), size=2)
+>>> layout = Layout.plan(np.array([2, 1, 1]), np.array([1, 3]), np.arange(3), size=2)
 >>> layout.item_order.tolist(), layout.tier_starts.tolist()
 ([1, 0], [0, 1, 2])
 """
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dpmf.streams import mix, stream_key
 
 _MOST_STRIPS = 16
 _RATINGS_PER_BLOCK = 20_000  # below this, starting a block would cost more than it should beside its ratings
@@ -45,7 +43,7 @@ class Layout:
         cls,
         user_counts: NDArray[np.int64],
         item_counts: NDArray[np.int64],
-        user_keys: NDArray[np.uint64],
+        user_order: NDArray[np.int64],
         *,
         size: int | None = None,
     ) -> Layout:
@@ -53,12 +51,11 @@ class Layout:
 
         Args:
             user_counts, item_counts: ratings per user and per item.
-            user_keys: one key per user, made from the id alone; users are put in the order of its hash.
+            user_order: the users in the order of the grid, see `Ids.hash_order`.
             size: T; chosen from the number of ratings unless given.
         """
         size = size or grid_size(int(user_counts.sum()))
         item_order = np.argsort(-item_counts, kind="stable")
-        user_order = hash_order(user_keys)
         return cls(
             size,
             user_order,
@@ -90,11 +87,6 @@ class Layout:
     def item_type(self) -> np.dtype[np.unsignedinteger]:
         """The smallest type for a place within a tier."""
         return _type_for(int(np.diff(self.tier_starts).max()))
-
-
-def hash_order(user_keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return users in the order of a hash of their keys. It has no seed: one stored grid serves every run."""
-    return np.argsort(mix(stream_key(0, "strips") ^ user_keys), kind="stable")
 
 
 def grid_size(n_ratings: int) -> int:

@@ -14,6 +14,8 @@ and every block finds its rows exactly as in the run on one thread.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Schedule:
     """The state of one epoch over a T × T grid. Not locked: callers hold their own lock."""
@@ -29,14 +31,18 @@ class Schedule:
         """Whether every block has run."""
         return self._left == 0
 
-    def take(self) -> tuple[int, int] | None:
-        """Return (strip, tier) of a block that may start now, the one furthest behind, or None."""
-        ready = [strip for strip in range(self._size) if self._ready(strip)]
-        if not ready:
-            return None
-        strip = min(ready, key=self._done.__getitem__)
-        self._busy[strip] = True
-        return strip, (strip + self._done[strip]) % self._size
+    def take(self, is_ready: Callable[[int, int], bool] = lambda strip, tier: True) -> tuple[int, int] | None:
+        """Return (strip, tier) of a block that may start now, the one furthest behind, or None.
+
+        Args:
+            is_ready: whether a block is at hand; one that is not is passed over.
+        """
+        for strip in sorted(range(self._size), key=self._done.__getitem__):
+            tier = (strip + self._done[strip]) % self._size
+            if self._ready(strip) and is_ready(strip, tier):
+                self._busy[strip] = True
+                return strip, tier
+        return None
 
     def finish(self, strip: int) -> None:
         """Note that the strip's running block is done."""

@@ -13,10 +13,12 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.feeding import Blocks, DiskFeed, MemoryFeed
 from dpmf.engine.schedule import Schedule
 from dpmf.errors import InvalidArgument
 
@@ -63,29 +65,51 @@ def run_tasks(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None
     _run(loop, min(n_threads, n_tasks))
 
 
-def run_blocks(visit: Callable[[int, int], float], size: int, n_threads: int) -> NDArray[np.float64]:
-    """Call visit(strip, tier) for every block of an epoch, in an order `Schedule` allows.
+def run_blocks(
+    visit: Callable[[int, int, Any], float], blocks: Blocks, n_threads: int, capacity: int | None = None
+) -> NDArray[np.float64]:
+    """Call visit(strip, tier, block) for every block of an epoch, in an order `Schedule` allows.
+
+    Args:
+        visit: what to do with a block.
+        blocks: where they come from.
+        n_threads: how many blocks are visited at a time.
+        capacity: how many ratings may be held at once; a reader then fetches blocks ahead of the workers. None if all
+            blocks are in memory.
 
     Returns:
-        What the calls returned, shape (size, size): the same for any number of threads.
+        What the calls returned, shape (size, size): the same for any number of threads, from memory or from disk.
     """
+    size = blocks.size
     results = np.zeros((size, size))
     schedule = Schedule(size)
     changed = threading.Condition()
 
+    def notify() -> None:
+        with changed:
+            changed.notify_all()
+
     def loop(stopped: threading.Event) -> None:
         while True:
             with changed:
-                while (block := schedule.take()) is None and not schedule.finished and not stopped.is_set():
+                while True:
+                    place = schedule.take(feed.is_ready)
+                    if place is not None or schedule.finished or stopped.is_set():
+                        break
                     changed.wait(_WAKE_SECONDS)
-                if block is None or stopped.is_set():
+                if place is None or stopped.is_set():
                     return
-            results[block] = visit(*block)
+            results[place] = visit(*place, feed.get(*place))
+            feed.release(*place)
             with changed:
-                schedule.finish(block[0])
+                schedule.finish(place[0])
                 changed.notify_all()
 
-    _run(loop, min(n_threads, size))
+    feed: MemoryFeed | DiskFeed = (
+        MemoryFeed(blocks) if capacity is None else DiskFeed(blocks, capacity=capacity, notify=notify)
+    )
+    with feed:
+        _run(loop, min(n_threads, size))
     return results
 
 

@@ -83,10 +83,14 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
 
 def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:
     """Return the errors of the free baseline, the mean of one's own training ratings (the midpoint if none)."""
+    return np.asarray(own_means(train)[test.users] - test.values, np.float64)
+
+
+def own_means(train: Ratings) -> NDArray[np.float64]:
+    """Return the mean rating of every user, the midpoint of the scale for those who have none."""
     counts = np.diff(train.indptr)
     sums = np.bincount(train.users, train.values, minlength=train.n_users)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle)
-    return np.asarray(means[test.users] - test.values, np.float64)
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle))
 
 
 def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:

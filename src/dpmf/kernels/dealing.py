@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import kernel
 
+_STEPS = 1 << 24
 _RECENT = 1 << 10  # how many values met before are looked up without a search
 
 
@@ -37,6 +38,24 @@ def collect_values(values: NDArray[np.float32], table: NDArray[np.float32], fill
             table[place] = value
             filled += 1
     return filled
+
+
+@kernel
+def sum_on_grid(values: NDArray[np.float32], lo: float, hi: float) -> int:
+    """Return the sum of the values as whole steps of 2^-24 of the scale above `lo`: exact, so in any order the same."""
+    total = np.int64(0)
+    for value in values:
+        total += np.int64(np.rint((np.float64(value) - lo) / (hi - lo) * _STEPS))
+    return int(total)
+
+
+def mean_on_grid(total: int, count: int, lo: float, hi: float) -> float:
+    """Return the mean of so many values with this `sum_on_grid`.
+
+    >>> mean_on_grid(sum_on_grid(np.array([1, 2, 4.5], np.float32), 1.0, 5.0), 3, 1.0, 5.0)
+    2.5
+    """
+    return lo + (hi - lo) * (total / count / _STEPS)
 
 
 @kernel

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.factors import factor_rows, random_factors
-from dpmf.engine.grid import BlockGrid
+from dpmf.engine.grid import Block, BlockGrid
 from dpmf.engine.threads import run_blocks
 from dpmf.errors import DpmfError
 from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
@@ -42,9 +43,10 @@ class Descent:
         n_factors: K.
         unit: of the rating scale, as in `dpmf.kernels.sgd`.
         seed: of the rounding of a 16-bit V.
+        capacity: how many ratings may be in memory at once, if they are on disk.
     """
 
-    grid: BlockGrid
+    grid: BlockGrid | BlockFile
     U: NDArray[np.float32]
     V: NDArray[Any]
     b: NDArray[np.float32]
@@ -52,11 +54,12 @@ class Descent:
     n_factors: int
     unit: float
     seed: int
+    capacity: int | None = None
 
     @classmethod
     def start(
         cls,
-        grid: BlockGrid,
+        grid: BlockGrid | BlockFile,
         user_keys: NDArray[np.uint64],
         item_keys: NDArray[np.uint64],
         *,
@@ -65,6 +68,7 @@ class Descent:
         unit: float,
         seed: int,
         packed: bool = False,
+        capacity: int | None = None,
     ) -> Descent:
         """Return biases of zero and random factors, each row made from its own key.
 
@@ -73,7 +77,7 @@ class Descent:
             user_keys, item_keys: keys of all users and items, by their positions in the ratings.
             n_factors: K.
             sd: standard deviation of every factor.
-            unit, seed: see the class.
+            unit, seed, capacity: see the class.
             packed: whether item factors are stored in sixteen bits.
         """
         multiple = 2 * FLOATS_PER_LINE if packed else FLOATS_PER_LINE
@@ -81,7 +85,7 @@ class Descent:
         U = random_factors(stream_key(seed, "user factors"), user_keys[layout.user_order], n_factors, sd, multiple)
         V = random_factors(stream_key(seed, "item factors"), item_keys[layout.item_order], n_factors, sd, multiple)
         b, c = np.zeros(len(U), np.float32), np.zeros(len(V), np.float32)
-        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed)
+        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed, capacity)
 
     def run_epoch(self, epoch: int, rate: float, regularization: float, n_threads: int) -> EpochRecord:
         """Visit every rating once."""
@@ -89,16 +93,16 @@ class Descent:
         step = Step.of(self.grid.mean, rate, regularization, self.unit)
         seeds = mix(stream_key(self.seed, f"rounding in epoch {epoch}") + np.arange(size * size, dtype=np.uint64))
 
-        def visit(strip: int, tier: int) -> float:
+        def visit(strip: int, tier: int, block: Block) -> float:
             of_users, of_items = slice(strips[strip], strips[strip + 1]), slice(tiers[tier], tiers[tier + 1])
             return sgd_block(
-                *self.grid.block(strip, tier), self.grid.table,
+                *block, self.grid.table,
                 self.U[of_users], self.V[of_items], self.b[of_users], self.c[of_items],
                 step, seeds[strip * size + tier],
             )  # fmt: skip
 
         began = time.perf_counter()
-        squared = float(run_blocks(visit, size, n_threads).sum())
+        squared = float(run_blocks(visit, self.grid, n_threads, self.capacity).sum())
         seconds = time.perf_counter() - began
         if not math.isfinite(squared):
             raise DpmfError(

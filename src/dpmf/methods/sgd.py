@@ -19,8 +19,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
 from dpmf.engine.grid import BlockGrid
+from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
@@ -84,7 +87,7 @@ class SGD:
 
     def fit(
         self,
-        ratings: Ratings,
+        ratings: Ratings | StoredRatings,
         *,
         n_threads: int | None = None,
         callbacks: Iterable[Callback] = (),
@@ -93,7 +96,7 @@ class SGD:
         """Train on ratings.
 
         Args:
-            ratings: what to learn from.
+            ratings: what to learn from, in memory or on disk; the result is the same.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
             checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
@@ -102,9 +105,13 @@ class SGD:
             raise InvalidArgument("there are no ratings to train on")
         return self.chosen_for(ratings)._fit(ratings, thread_count(n_threads), tuple(callbacks), checkpoint)
 
-    def chosen_for(self, ratings: Ratings) -> SGD:
+    def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
         """Return the same configuration with whatever was left open chosen to fit these ratings."""
-        rate, penalty = suggested(ratings)
+        if isinstance(ratings, StoredRatings):
+            per_user, per_item = ratings.user_counts, ratings.item_counts
+        else:
+            per_user, per_item = np.diff(ratings.indptr), np.bincount(ratings.items)
+        rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
         return replace(
             self,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
@@ -112,12 +119,18 @@ class SGD:
         )
 
     def _fit(
-        self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...], checkpoint: Checkpoint | None
+        self,
+        ratings: Ratings | StoredRatings,
+        n_threads: int,
+        callbacks: tuple[Callback, ...],
+        checkpoint: Checkpoint | None,
     ) -> Model:
         assert self.learning_rate is not None
         assert self.regularization is not None
         training, held_out = ratings, None
         if self.validation:
+            if isinstance(ratings, StoredRatings):
+                raise InvalidArgument("validation needs the ratings in memory: leave it out, or allow more memory")
             training, held_out = ratings.split(self.validation, seed=self.seed)
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
@@ -153,10 +166,11 @@ class SGD:
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return float(self.learning_rate / epoch**self.decay)
 
-    def _start(self, ratings: Ratings, n_threads: int) -> Descent:
+    def _start(self, ratings: Ratings | StoredRatings, n_threads: int) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
+        factor_bytes = 4 * (self.n_factors + 1) * (ratings.n_users + ratings.n_items)
         return Descent.start(
-            BlockGrid.build(ratings, n_threads=n_threads),
+            ratings.blocks if isinstance(ratings, StoredRatings) else BlockGrid.build(ratings, n_threads=n_threads),
             ratings.user_ids.keys,
             ratings.catalogue.ids.keys,
             n_factors=self.n_factors,
@@ -164,9 +178,10 @@ class SGD:
             unit=unit,
             seed=self.seed,
             packed=self.storage == "bfloat16",
+            capacity=ratings.capacity(factor_bytes) if isinstance(ratings, StoredRatings) else None,
         )
 
-    def _model(self, ratings: Ratings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
+    def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
         assert self.regularization is not None
         user_factors, user_biases = state.user_side()
         item_factors, item_biases = state.item_side()
@@ -181,7 +196,8 @@ class SGD:
             configuration={"method": "sgd", **asdict(self)},
             guarantee=Guarantee.none(),
         )
-        return Model(release, ratings.user_ids, user_factors, user_biases, ratings.indptr, ratings.items, history)
+        seen = ratings.seen() if isinstance(ratings, StoredRatings) else (ratings.indptr, ratings.items)
+        return Model(release, ratings.user_ids, user_factors, user_biases, *seen, history)
 
 
 def _snapshot(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None, history: list[EpochRecord]) -> None:

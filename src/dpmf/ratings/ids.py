@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.kernels.ordering import look_up, mark_present
-from dpmf.streams import as_integer, fits, id_keys
+from dpmf.streams import as_integer, fits, id_keys, mix, stream_key
 
 Id = int | str
 _WIDEST_TABLE = 1 << 26  # integer ids that span more than this are looked up by sorting, not in a table
@@ -93,6 +93,11 @@ class Ids:
     def keys(self) -> NDArray[np.uint64]:
         """One 64-bit key per id, a function of the id alone; see `dpmf.streams`."""
         return id_keys(self.array)
+
+    @cached_property
+    def hash_order(self) -> NDArray[np.int64]:
+        """The positions, in the order of a hash of the ids. It has no seed: one stored order serves every run."""
+        return np.argsort(mix(stream_key(0, "strips") ^ self.keys), kind="stable")
 
     @cached_property
     def _positions(self) -> dict[object, int]:

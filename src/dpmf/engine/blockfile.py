@@ -1,0 +1,241 @@
+"""The block grid on disk: the same blocks as in memory, to be read one at a time.
+
+A folder with `blocks.bin` (block after block: users, items, codes), `layout.safetensors` and `layout.json`. It is built
+from ratings that come piece by piece, in two passes, with one strip in memory at a time; every block has a checksum.
+
+>>> import tempfile
+>>> from dpmf.ratings.pieces import pieces_of
+>>> from dpmf.ratings.synthetic import make
+>>> ratings = make(50, 40)
+>>> blocks = BlockFile.build(lambda: pieces_of(ratings), ratings.user_ids, 40, Path(tempfile.mkdtemp()) / "blocks")
+>>> len(blocks) == len(ratings)
+True
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.grid import Block, distinct_values
+from dpmf.engine.layout import Layout, type_for_codes
+from dpmf.errors import DamagedFile, InvalidRatings
+from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.kernels.dealing import count_tiers, deal_strip, mean_on_grid, sum_on_grid
+from dpmf.ratings import Ratings, Scale
+from dpmf.ratings.ids import Ids
+
+FORMAT_VERSION = 1
+FILES = ("blocks.bin", "layout.safetensors", "layout.json")
+_TENSORS = ("user_order", "item_order", "strip_starts", "tier_starts", "table", "pointers", "checksums")
+Pieces = Callable[[], Iterable[Ratings]]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFile:
+    """Blocks on disk.
+
+    Attributes:
+        folder: where they are.
+        layout, table, pointers, mean: as in `dpmf.engine.grid.BlockGrid`.
+        checksums: CRC-32 of every block, checked when it is first read.
+    """
+
+    folder: Path
+    layout: Layout
+    table: NDArray[np.float32]
+    pointers: NDArray[np.int64]
+    mean: float
+    checksums: NDArray[np.uint32]
+    _checked: set[int] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def build(cls, pieces: Pieces, user_ids: Ids, n_items: int, folder: Path, *, size: int | None = None) -> BlockFile:
+        """Write the blocks of ratings that come in pieces.
+
+        Args:
+            pieces: called twice; each time the same ratings, piece by piece. The users of all pieces together are
+                `user_ids` in the order of their hash, and items are numbered alike in all of them.
+            user_ids: all users.
+            n_items: the number of items in the catalogue.
+            folder: where to write.
+            size: T; chosen from the number of ratings unless given.
+        """
+        tally = _Tally.of(pieces(), n_items)
+        counts = np.empty(len(user_ids), np.int64)
+        counts[user_ids.hash_order] = tally.user_counts
+        layout = Layout.plan(counts, tally.item_counts, user_ids.hash_order, size=size)
+        pointers, checksums = [0], []
+        with new_folder(folder, may_replace=FILES, mode=0o700) as work:
+            with (work / "blocks.bin").open("wb") as file:
+                for blocks in _Dealer(layout, tally.table).strips(pieces()):
+                    for block in blocks:
+                        content = b"".join(column.tobytes() for column in block)
+                        file.write(content)
+                        checksums.append(zlib.crc32(content))
+                        pointers.append(pointers[-1] + len(block.codes))
+            tensors: dict[str, NDArray[Any]] = {
+                "user_order": layout.user_order,
+                "item_order": layout.item_order,
+                "strip_starts": layout.strip_starts,
+                "tier_starts": layout.tier_starts,
+                "table": tally.table,
+                "pointers": np.array(pointers, np.int64),
+                "checksums": np.array(checksums, np.uint32),
+            }
+            save_tensors(work / "layout.safetensors", tensors)
+            facts = {"format": "dpmf-blocks", "version": FORMAT_VERSION, "size": layout.size, "mean": tally.mean}
+            facts["sha256"] = sha256_of(work / "layout.safetensors")
+            write_text(work / "layout.json", dump_json(facts))
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> BlockFile:
+        """Open what `build` wrote; only the layout is read."""
+        facts = read_json(folder / "layout.json")
+        if (
+            not isinstance(facts, dict)
+            or facts.get("format") != "dpmf-blocks"
+            or facts.get("version") != FORMAT_VERSION
+        ):
+            raise DamagedFile(f"{folder} is not a block store of format {FORMAT_VERSION}: ingest the data again")
+        tensors = load_tensors(folder / "layout.safetensors", _TENSORS)
+        if sha256_of(folder / "layout.safetensors") != facts.get("sha256"):
+            raise DamagedFile(f"{folder / 'layout.safetensors'} is damaged: ingest the data again")
+        table, pointers, checksums = (tensors.pop(name) for name in ("table", "pointers", "checksums"))
+        opened = cls(folder, Layout(int(facts["size"]), **tensors), table, pointers, float(facts["mean"]), checksums)
+        there = (folder / "blocks.bin").stat().st_size if (folder / "blocks.bin").is_file() else 0
+        if there != int(pointers[-1]) * opened.bytes_per_rating:
+            raise DamagedFile(f"{folder / 'blocks.bin'} is truncated or missing: ingest the data again")
+        return opened
+
+    @property
+    def size(self) -> int:
+        """T, the number of strips and of tiers."""
+        return self.layout.size
+
+    @property
+    def bytes_per_rating(self) -> int:
+        """How much a rating takes."""
+        return sum(kind.itemsize for kind in self._types)
+
+    def count(self, strip: int, tier: int) -> int:
+        """Return the number of ratings in a block."""
+        place = strip * self.size + tier
+        return int(self.pointers[place + 1] - self.pointers[place])
+
+    def block(self, strip: int, tier: int) -> Block:
+        """Read one block from the disk."""
+        place, count = strip * self.size + tier, self.count(strip, tier)
+        content = np.empty(count * self.bytes_per_rating, np.uint8)
+        with (self.folder / "blocks.bin").open("rb", buffering=0) as file:
+            file.seek(int(self.pointers[place]) * self.bytes_per_rating)
+            got = file.readinto(content.data) if count else 0
+        with self._lock:
+            unchecked = place not in self._checked
+        if got != len(content) or (unchecked and zlib.crc32(content.data) != self.checksums[place]):
+            raise DamagedFile(f"block ({strip}, {tier}) of {self.folder} is damaged: ingest the data again")
+        with self._lock:
+            self._checked.add(place)
+        columns, offset = [], 0
+        for kind in self._types:
+            columns.append(content[offset : offset + count * kind.itemsize].view(kind))
+            offset += count * kind.itemsize
+        return Block(*columns)
+
+    def fingerprint(self) -> str:
+        """Return a checksum of the ratings, by which a resumed run knows its data."""
+        parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, self.checksums)
+        checksum = 0
+        for array in parts:
+            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
+        return f"disk {checksum:08x}"
+
+    @property
+    def _types(self) -> tuple[np.dtype[Any], ...]:
+        return self.layout.user_type, self.layout.item_type, type_for_codes(len(self.table))
+
+    def __len__(self) -> int:
+        return int(self.pointers[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Tally:
+    """What the first pass finds out."""
+
+    user_counts: NDArray[np.int64]
+    item_counts: NDArray[np.int64]
+    table: NDArray[np.float32]
+    mean: float
+
+    @classmethod
+    def of(cls, pieces: Iterable[Ratings], n_items: int) -> _Tally:
+        users: list[NDArray[np.int64]] = []
+        items, table, total, scale = np.zeros(n_items, np.int64), np.zeros(0, np.float32), 0, Scale(0, 1)
+        for piece in pieces:
+            users.append(np.diff(piece.indptr))
+            items += np.bincount(piece.items, minlength=n_items)
+            table = np.union1d(table, distinct_values(piece.values)) if len(piece) else table
+            scale = piece.scale
+            total += int(sum_on_grid(piece.values, scale.lo, scale.hi))
+        count = int(items.sum())
+        if not count:
+            raise InvalidRatings("there are no ratings to lay out in blocks")
+        return cls(np.concatenate(users), items, table, mean_on_grid(total, count, scale.lo, scale.hi))
+
+
+class _Dealer:
+    """Deals pieces into the blocks of one strip after the other."""
+
+    def __init__(self, layout: Layout, table: NDArray[np.float32]) -> None:
+        self._layout = layout
+        self._table = table
+        self._tiers = layout.tiers
+        self._item_places = layout.places_in_tier.astype(layout.item_type)
+        self._types = layout.user_type, layout.item_type, type_for_codes(len(table))
+        self._parts: list[list[Block]] = [[] for _ in range(layout.size)]
+
+    def strips(self, pieces: Iterable[Ratings]) -> Iterator[list[Block]]:
+        """Yield the blocks of each strip, in order."""
+        starts, strip, done = self._layout.strip_starts, 0, 0
+        for piece in pieces:
+            first = 0
+            while first < piece.n_users:
+                while starts[strip + 1] <= done + first:
+                    yield self._finished()
+                    strip += 1
+                last = min(piece.n_users, int(starts[strip + 1]) - done)
+                self._add(piece, first, last, offset=done + first - int(starts[strip]))
+                first = last
+            done += piece.n_users
+        for _ in range(strip, self._layout.size):
+            yield self._finished()
+
+    def _add(self, piece: Ratings, first: int, last: int, offset: int) -> None:
+        """Deal users first..last-1 of a piece; they stand `offset` users into the strip."""
+        order, size = np.arange(piece.n_users), self._layout.size
+        counts = count_tiers(piece.indptr, piece.items, order, first, last, self._tiers, size)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        users, items, codes = (np.empty(starts[-1], kind) for kind in self._types)
+        deal_strip(
+            piece.indptr, piece.items, piece.values, order, first, last, self._tiers, self._item_places, self._table,
+            starts[:-1].copy(), users, items, codes,
+        )  # fmt: skip
+        users += users.dtype.type(offset)
+        for tier, part in enumerate(self._parts):
+            within = slice(starts[tier], starts[tier + 1])
+            part.append(Block(users[within], items[within], codes[within]))
+
+    def _finished(self) -> list[Block]:
+        empty = Block(*(np.empty(0, kind) for kind in self._types))
+        blocks = [Block(*map(np.concatenate, zip(empty, *part, strict=True))) for part in self._parts]
+        self._parts = [[] for _ in range(self._layout.size)]
+        return blocks
