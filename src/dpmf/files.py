@@ -65,7 +65,7 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
         for file in work.iterdir():
             if file.is_file():
                 _flush(file)
-        work.chmod(mode)
+        work.chmod(mode & ~_umask())
         if path.exists():
             old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
             path.replace(old)
@@ -84,7 +84,10 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
 
 
 def check_replaceable(path: Path, may_replace: Collection[str]) -> None:
-    """Raise `InvalidArgument` if `path` exists and is anything but a folder of the files named."""
+    """Raise `InvalidArgument` unless `path` can be made, or is a folder of nothing but the files named."""
+    parent = next(folder for folder in Path(os.path.abspath(path)).parents if folder.exists())  # noqa: PTH100
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise InvalidArgument(f"{path} cannot be made: {parent} is not a folder that can be written to")
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise InvalidArgument(f"{path} exists and is not a folder: choose another name")
     if path.is_dir():
@@ -124,6 +127,7 @@ def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     from safetensors.numpy import save_file
 
     save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, str(path))
+    path.chmod(0o666 & ~_umask())  # the library writes for the owner alone; the folder decides who may read
 
 
 def load_tensors(path: Path, expected: Collection[str]) -> dict[str, NDArray[Any]]:

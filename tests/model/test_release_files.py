@@ -72,7 +72,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "facts a list": (lambda folder: (folder / "release.json").write_text("[]"), "does not describe"),
     "another format": (edit(lambda facts: facts.update(format="model")), "does not describe"),
     "newer format": (edit(lambda facts: facts.update(version=99)), "newer than this dpmf reads.*update"),
-    "no format number": (edit(lambda facts: facts.update(version="one")), "format 'one'"),
+    "no format number": (edit(lambda facts: facts.update(version="one")), "'one' is not the number of a format"),
     "extra field": (edit(lambda facts: facts.update(n_users=7)), "field 'n_users' is missing or unknown"),
     "missing field": (edit(lambda facts: facts.pop("ridge")), "field 'ridge' is missing or unknown"),
     "unknown guarantee": (edit(lambda facts: facts["guarantee"].update(epsilon=1.0)), "guarantee"),

@@ -56,7 +56,10 @@ def _cache() -> dict[str, Any]:
     """Tell where compiled kernels are kept, and how many there are."""
     from dpmf.kernels import sgd
 
-    folder = Path(sgd.sgd_block._cache.cache_path)  # type: ignore[attr-defined]  # Numba offers no public way to ask
+    place = getattr(sgd.sgd_block._cache, "cache_path", None)  # type: ignore[attr-defined]  # Numba has no public way
+    if place is None:
+        return {"numba_cache": "none: no place can be written to, kernels are compiled anew in every process"}
+    folder = Path(place)
     there = folder.is_dir()
     return {
         "numba_cache": str(folder),

@@ -43,6 +43,8 @@ def read_ratings(data: str, *, release: Release | None = None, scale: str | None
     """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
     from dpmf.ratings import Ratings, Scale
 
+    if release is not None and options["items"] is not None:
+        raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
     delimiter = options.pop("delimiter")
     columns = options.pop("columns")
     items = options.pop("items")
@@ -64,7 +66,7 @@ def parse_columns(text: str) -> dict[str, str | int]:
         role, equals, place = part.partition("=")
         if not equals or not place:
             raise InvalidArgument(f"--columns {text!r} should be ROLE=NAME pairs, such as user=uid,item=isbn")
-        columns[role.strip()] = int(place) if place.strip().isdigit() else place.strip()
+        columns[role.strip()] = int(place) if place.strip().isdecimal() else place.strip()
     return columns
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -22,7 +23,8 @@ METRICS_NOTE = "These figures are for the holder of the data: no guarantee cover
 
 def print_json(content: Any) -> None:
     """Print one JSON object; what is not a number becomes null."""
-    click.echo(json.dumps(rounded(content), ensure_ascii=False, allow_nan=False))
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    click.echo(json.dumps(rounded(content), ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def rounded(content: Any) -> Any:

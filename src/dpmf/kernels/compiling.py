@@ -19,14 +19,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def kernel(function: Function) -> Function:
     """Compile a loop whose floating-point order is exactly as written."""
-    return cast(Function, numba.njit(nogil=True, cache=_has_source(function))(function))
+    return _compiled(function, fastmath=False)
 
 
 def fast_kernel(function: Function) -> Function:
     """Compile a loop in which the compiler may reorder sums; its inputs must be finite."""
-    return cast(Function, numba.njit(nogil=True, cache=_has_source(function), fastmath=True)(function))
+    return _compiled(function, fastmath=True)
 
 
-def _has_source(function: Callable[..., Any]) -> bool:
-    """Only functions that live in a file can be cached beside it."""
-    return not function.__code__.co_filename.startswith("<")
+def _compiled(function: Function, *, fastmath: bool) -> Function:
+    """Compile lazily, with a cache on disk for functions that live in a file, where there is a place for one."""
+    in_file = not function.__code__.co_filename.startswith("<")
+    try:
+        return cast(Function, numba.njit(nogil=True, cache=in_file, fastmath=fastmath)(function))
+    except RuntimeError:  # a read-only installation and no home: compile anew in every process
+        return cast(Function, numba.njit(nogil=True, cache=False, fastmath=fastmath)(function))

@@ -104,7 +104,7 @@ def sgd_block(
         codes: shape (n,), places in the table of rating values.
         table: the values.
         U, V: shape (rows, width), contiguous, width a multiple of 16; columns beyond the model's K hold zeros and keep
-            them. V is float32, or uint16 for bfloat16.
+            them. V is float32, or uint32 words, see `dpmf.kernels.rows`.
         b, c: biases of users and items.
         step: mean, eta, lambda and unit of the module's formulas.
         seed: of the rounding of a 16-bit V.

@@ -8,9 +8,10 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
-import math
-
 from dpmf.errors import InvalidArgument
+
+_MOST = (1 << 31) - 1
+_LARGEST = 1e30  # beyond it single precision ends, and no setting has any business
 
 
 def positive(name: str, value: float) -> None:
@@ -25,10 +26,10 @@ def not_negative(name: str, value: float) -> None:
         raise InvalidArgument(f"{name}={value!r} must be a number, 0 or more")
 
 
-def whole(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is not an integer of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidArgument(f"{name}={value!r} must be a whole number, at least {least}")
+def whole(name: str, value: object, least: int = 1, most: int = _MOST) -> None:
+    """Refuse what is not an integer from `least` to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidArgument(f"{name}={value!r} must be a whole number from {least} to {most}")
 
 
 def fraction(name: str, value: float) -> None:
@@ -38,4 +39,4 @@ def fraction(name: str, value: float) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST

@@ -119,6 +119,11 @@ class Descent:
         """The item factors as float32, padded, in the grid's order."""
         return unpack(self.V) if self.V.dtype == np.uint32 else self.V
 
+    def forget_unrated(self, user_counts: NDArray[np.int64], item_counts: NDArray[np.int64]) -> None:
+        """Set the factors of users and items without a rating to 0: their random start says nothing about them."""
+        self.U[user_counts[self.grid.layout.user_order] == 0] = 0
+        self.V[item_counts[self.grid.layout.item_order] == 0] = 0
+
     def user_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_users, K), and biases of users by their positions in the ratings."""
         return _restored(self.U[:, : self.n_factors], self.b, self.grid.layout.user_order)

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
 from dpmf.engine.grid import BlockGrid
@@ -36,6 +37,7 @@ from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
 _LAST_RATE = 0.02  # of the first, where a linear decay ends
+_MOST_FACTORS = 1 << 16
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which learning rate and penalty are stated; others are converted
 
 
@@ -70,7 +72,7 @@ class SGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("n_factors", self.n_factors)
+        whole("n_factors", self.n_factors, most=_MOST_FACTORS)
         whole("n_epochs", self.n_epochs)
         whole("patience", self.patience)
         whole("seed", self.seed, least=0)
@@ -107,10 +109,7 @@ class SGD:
 
     def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
         """Return the same configuration with whatever was left open chosen to fit these ratings."""
-        if isinstance(ratings, StoredRatings):
-            per_user, per_item = ratings.user_counts, ratings.item_counts
-        else:
-            per_user, per_item = np.diff(ratings.indptr), np.bincount(ratings.items)
+        per_user, per_item = _counts(ratings)
         rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
         return replace(
             self,
@@ -135,6 +134,7 @@ class SGD:
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
         state = self._start(training, n_threads)
+        state.forget_unrated(*_counts(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
         history: list[EpochRecord] = []
         with self._snapshots(checkpoint, state) as snapshots:
@@ -164,7 +164,7 @@ class SGD:
         assert self.learning_rate is not None
         if self.decay == "linear":
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
-        return float(self.learning_rate / epoch**self.decay)
+        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
     def _start(self, ratings: Ratings | StoredRatings, n_threads: int) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
@@ -198,6 +198,13 @@ class SGD:
         )
         seen = ratings.seen() if isinstance(ratings, StoredRatings) else (ratings.indptr, ratings.items)
         return Model(release, ratings.user_ids, user_factors, user_biases, *seen, history)
+
+
+def _counts(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ratings per user and per item."""
+    if isinstance(ratings, StoredRatings):
+        return ratings.user_counts, ratings.item_counts
+    return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)
 
 
 def _snapshot(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None, history: list[EpochRecord]) -> None:

@@ -23,7 +23,7 @@ from dpmf.model.release import Release
 _PEOPLE_PER_TASK = 64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Batch:
     """Recommendations for many people, as arrays; iterate for lists in words.
 
@@ -39,6 +39,10 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def __repr__(self) -> str:
+        """Return sizes only: what is recommended to people says much about them."""
+        return f"Batch({len(self):,} people, {self.positions.shape[1]} items each)"
 
     def __getitem__(self, place: int) -> list[Recommendation]:
         pairs = zip(self.positions[place], self.scores[place], strict=True)

@@ -61,7 +61,7 @@ class EpochRecord:
     validation_rmse: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A trained model.
 
@@ -81,6 +81,10 @@ class Model:
     seen_indptr: NDArray[np.int64]
     seen_items: NDArray[np.int32]
     history: tuple[EpochRecord, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """Return sizes only: what people rated has no place in a log."""
+        return f"Model({len(self.user_ids):,} users, {self.release!r})"
 
     @property
     def guarantee(self) -> Guarantee:

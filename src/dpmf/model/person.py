@@ -41,7 +41,7 @@ class Recommendation(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Person:
     """Somebody with a bias and factors of their own.
 
@@ -58,6 +58,10 @@ class Person:
     factors: NDArray[np.float32]
     rated: NDArray[np.int32]
     unknown: tuple[object, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return a size only: what somebody rated has no place in a log."""
+        return f"Person({len(self.rated)} rated items, {self.release!r})"
 
     def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
         """Return the expected ratings of items (ids or titles), within the scale."""
@@ -156,6 +160,7 @@ def similar_items(release: Release, item: object, k: int = 10) -> list[Recommend
     lengths = np.linalg.norm(release.item_factors, axis=1)
     unit = release.item_factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
     scores = np.asarray(unit @ unit[place], np.float32)
+    scores[lengths == 0] = NEVER  # nobody rated them, so nothing is known about them
     scores[place] = NEVER
     return best_of(release, scores, k, clip=False)
 

@@ -56,7 +56,7 @@ class Ridge:
     per_rating: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """Everything that is published.
 
@@ -80,6 +80,10 @@ class Release:
     configuration: Mapping[str, Any]
     guarantee: Guarantee
 
+    def __repr__(self) -> str:
+        """Return sizes and the mode of the guarantee."""
+        return f"Release({len(self.items):,} items, {self.n_factors} factors, guarantee {self.guarantee.mode})"
+
     @property
     def n_factors(self) -> int:
         """K, the length of a factor vector."""
@@ -98,7 +102,7 @@ class Release:
         return similar_items(self, item, k)
 
     def save(self, folder: str | Path) -> None:
-        """Write the release; an older release in the same folder is replaced in one step."""
+        """Write the release; an older release in the same folder is replaced when the new one is complete."""
         with new_folder(Path(folder), may_replace=FILES) as work:
             save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
             facts = {
@@ -137,8 +141,8 @@ class Release:
         try:
             release = cls(
                 items=_items(**facts["items"]),
-                scale=Scale(**facts["scale"]),
-                mean=float(facts["mean"]),
+                scale=_scale(**facts["scale"]),
+                mean=_number(facts["mean"]),
                 item_factors=tensors["item_factors"],
                 item_biases=tensors["item_biases"],
                 ridge=Ridge(**facts["ridge"]),
@@ -159,10 +163,22 @@ class Release:
             raise ValueError(f"{len(self.items)} items, {len(factors)} rows of factors, {len(biases)} biases")
         if not (np.isfinite(factors).all() and np.isfinite(biases).all() and math.isfinite(self.mean)):
             raise ValueError("mean, factors and biases should be finite")
+        if not self.scale.lo <= self.mean <= self.scale.hi:
+            raise ValueError(f"the mean {self.mean} should be on the scale {self.scale}")
         if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and isinstance(ridge.per_rating, bool)):
             raise ValueError("the ridge penalties should be numbers from 0 on")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
+
+
+def _scale(lo: float, hi: float, declared: bool = True) -> Scale:
+    return Scale(_number(lo), _number(hi), bool(declared))
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{value!r} should be a number")
+    return float(value)
 
 
 def _items(ids: list[Id], titles: list[str], genres: list[str], declared: bool) -> Items:
@@ -185,10 +201,10 @@ def _checked_facts(folder: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("format") != "dpmf-release":
         raise DamagedFile(f"{folder / FACTS_FILE} does not describe a dpmf release")
     version = facts.get("version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise DamagedFile(
-            f"{folder} has format {version!r}, newer than this dpmf reads ({FORMAT_VERSION}): update dpmf"
-        )
+    if type(version) is not int or version < 1:
+        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {version!r} is not the number of a format")
+    if version > FORMAT_VERSION:
+        raise DamagedFile(f"{folder} has format {version}, newer than this dpmf reads ({FORMAT_VERSION}): update dpmf")
     if set(facts) != set(_FACTS):
         odd = sorted(set(facts) ^ set(_FACTS))
         raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")

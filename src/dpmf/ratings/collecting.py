@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
-from dpmf.ratings.columns import Columns, code, warn_of_bad_time
+from dpmf.ratings.columns import Columns, code, warn_of_bad_time, whole_times
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.scan import Source
 
@@ -43,10 +43,12 @@ def collect(source: Source) -> Columns:
     ).fetchnumpy()
     values = np.ma.filled(table["rating"], np.nan).astype(np.float32, copy=False)
     times = table.get("timestamp")
-    if np.ma.is_masked(times):
+    if times is not None and times.dtype.kind == "f":
+        times = np.ma.filled(times, np.nan)
+    elif np.ma.is_masked(times):
         warn_of_bad_time(int(np.argmax(np.ma.getmaskarray(times))) + first_row)
         times = None
-    timestamps = None if times is None else np.ma.getdata(times).astype(np.int64, copy=False)
+    timestamps = None if times is None else whole_times(np.ma.getdata(times), first_row)
     users, items = _coded("user", user_ids, table["user"]), _coded("item", item_ids, table["item"])
     return Columns(*users, *items, values, timestamps, first_row)
 
@@ -82,10 +84,10 @@ def _coded(role: str, ids: Ids | None, column: NDArray[Any]) -> tuple[Ids, NDArr
 
 
 def seconds(kind: str) -> str:
-    """Return the SQL that makes an integer of a timestamp column of this type."""
-    moment = "CAST(epoch(TRY_CAST(timestamp AS TIMESTAMPTZ)) AS BIGINT)"
+    """Return the SQL that makes a number of a timestamp column of this type."""
+    moment = "epoch(TRY_CAST(timestamp AS TIMESTAMPTZ))"  # with fractions of a second
     if kind.startswith(("TIMESTAMP", "DATE")):
         return moment
     if kind == "VARCHAR":
-        return f"coalesce(TRY_CAST(timestamp AS BIGINT), {moment})"
-    return "TRY_CAST(timestamp AS BIGINT)"
+        return f"coalesce(TRY_CAST(timestamp AS DOUBLE), {moment})"
+    return "timestamp" if kind in _INTEGERS else "TRY_CAST(timestamp AS DOUBLE)"

@@ -56,7 +56,7 @@ class Columns:
         lengths = {len(users), len(items), len(values)} | (set() if timestamps is None else {len(timestamps)})
         if len(lengths) > 1:
             raise InvalidRatings(f"columns have different lengths: {sorted(lengths)}")
-        times = None if timestamps is None else _times(np.asarray(timestamps), first_row)
+        times = None if timestamps is None else whole_times(np.asarray(timestamps), first_row)
         return cls(*code("user", users), *code("item", items), _numbers(values), times, first_row)
 
 
@@ -84,21 +84,25 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float32]:
         raise InvalidRatings(f"the rating column is not numeric: {error}") from None
 
 
-def _times(timestamps: NDArray[Any], first_row: int) -> NDArray[np.int64] | None:
-    """Return times as integers, or None if any is missing or cannot be read."""
+def whole_times(timestamps: NDArray[Any], first_row: int) -> NDArray[np.int64] | None:
+    """Return times as integers in the same order, or None if any is missing or cannot be read.
+
+    Whole seconds stay what they are. With fractions among them, times are numbered from the earliest on: only their
+    order counts.
+    """
     if timestamps.dtype.kind in "iu":
         return timestamps.astype(np.int64)
     if timestamps.dtype.kind == "M":
-        missing = np.isnat(timestamps)
-        times = timestamps.astype("datetime64[s]").astype(np.int64)
+        seconds = timestamps.astype("datetime64[us]").astype(np.float64) / 1e6
+        seconds[np.isnat(timestamps)] = np.nan
     else:
         seconds = _seconds(timestamps)
-        missing = ~np.isfinite(seconds)
-        times = np.where(missing, 0, seconds).astype(np.int64)
+    missing = ~np.isfinite(seconds)
     if missing.any():
         warn_of_bad_time(int(np.argmax(missing)) + first_row)
         return None
-    return times
+    whole = seconds.astype(np.int64)
+    return whole if (whole == seconds).all() else np.unique(seconds, return_inverse=True)[1].astype(np.int64)
 
 
 def _seconds(timestamps: NDArray[Any]) -> NDArray[np.float64]:

@@ -27,7 +27,15 @@ from dpmf.ratings.scan import Source, first_line, parquet_source, text_source
 from dpmf.ratings.table import Ratings, Scale
 
 Format = Literal["csv", "parquet", "netflix", "yahoo"]
-_KNOWN_FILES = ("ratings.parquet", "ratings.csv", "ratings.dat", "u.data", "combined_data_*.txt", "mv_*.txt")
+_KNOWN_FILES = (
+    "ratings.parquet",
+    "ratings.csv",
+    "ratings.dat",
+    "u.data",
+    "trainIdx1.txt",
+    "combined_data_*.txt",
+    "mv_*.txt",
+)
 
 
 def read(
@@ -59,6 +67,8 @@ def read(
     if format is not None and format not in get_args(Format):
         raise InvalidArgument(f"format={format!r} is not known: choose from {', '.join(get_args(Format))}")
     if str(source) == "synthetic" and not Path(source).exists():
+        if any(option is not None for option in (missing, format, delimiter, header, columns)):
+            raise InvalidArgument("synthetic ratings are made, not read: leave out options about files")
         return _synthetic(scale, items)
     found = _locate(source)
     given = {"format": format, "delimiter": delimiter, "header": header, "columns": columns, "missing": missing}

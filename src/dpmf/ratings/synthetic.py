@@ -101,4 +101,4 @@ def _choose(
 ) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return `count` distinct items, drawn one after the other with these weights (the Gumbel trick)."""
     keys = np.log(weights) + rng.gumbel(size=len(weights))
-    return np.argpartition(keys, -count)[-count:]
+    return np.sort(np.argpartition(keys, -count)[-count:])  # the order in which they are found is NumPy's own affair
