@@ -26,7 +26,10 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 def stream_key(seed: int, purpose: str) -> np.uint64:
     """Return the 64-bit key of one purpose under one seed."""
-    digest = hashlib.blake2b(purpose.encode(), digest_size=8, key=str(int(seed)).encode()).digest()
+    key = str(int(seed)).encode()
+    if len(key) > hashlib.blake2b.MAX_KEY_SIZE:
+        key = hashlib.blake2b(key).digest()
+    digest = hashlib.blake2b(purpose.encode(), digest_size=8, key=key).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import pytest
 
 from dpmf.kernels.compiling import fast_kernel, kernel
@@ -29,3 +30,22 @@ def test_a_fast_kernel_may_reorder_them() -> None:
 def test_kernels_release_the_interpreter_lock_and_are_cached(compiled: Any) -> None:
     assert compiled.targetoptions["nogil"]
     assert compiled._cache.cache_path
+
+
+def test_without_a_place_for_a_cache_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_as_usual = numba.njit
+
+    def without_a_place(*, cache: bool, **options: Any) -> Any:
+        def decorate(function: Any) -> Any:
+            if cache:
+                raise RuntimeError("cannot cache function: no locator available")
+            return compile_as_usual(**options)(function)
+
+        return decorate
+
+    monkeypatch.setattr(numba, "njit", without_a_place)
+    assert kernel(_double)(21) == 42
+
+
+def _double(x: int) -> int:
+    return x + x

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
 from dpmf.ratings import Ratings
 from dpmf.ratings.columns import Columns
@@ -68,3 +69,16 @@ def test_times_are_left_out_with_a_message_if_one_is_missing_or_unreadable(
     with caplog.at_level(logging.WARNING):
         assert Ratings.of([1, 2], [1, 2], [1, 2], times).timestamps is None
     assert "row 2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.array([100.9, 100.1]),
+        np.array(["2020-01-01T00:00:00.9", "2020-01-01T00:00:00.1"], "datetime64[ms]"),
+        np.array(["2020-01-01 00:00:00.9", "2020-01-01 00:00:00.1"], object),
+    ],
+)
+def test_fractions_of_a_second_count(times: NDArray[Any]) -> None:
+    ratings = Ratings.of([1, 1], [2, 2], [3, 5], times, scale=(1, 5))
+    assert ratings.values.tolist() == [3.0]

@@ -273,3 +273,10 @@ def test_any_table_comes_back_as_a_dict_would_hold_it(
     users, items = as_ids([row[0] for row in rows]), as_ids([row[1] for row in rows])
     expected = {(user, item): row[2] for user, item, row in zip(users, items, rows, strict=True)}
     assert table(Ratings.read(path, scale=(-2, 10))) == expected
+
+
+@pytest.mark.parametrize("times", [("2020-01-01 00:00:00.4", "2020-01-01 00:00:00.1"), ("100.9", "100.1")])
+def test_fractions_of_a_second_count(tmp_path: Path, times: tuple[str, str]) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"user,item,rating,timestamp\n1,2,3,{times[0]}\n1,2,5,{times[1]}\n")
+    assert Ratings.read(path, scale=(1, 5)).values.tolist() == [3.0]

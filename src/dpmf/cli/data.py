@@ -9,6 +9,7 @@ import click
 
 from dpmf.cli.options import read_ratings, reading_options
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
 
 
 @click.group()
@@ -97,15 +98,18 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @data.command()
 @click.argument("source", metavar="DATA")
 @click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Replace an ingested data set that is already in FOLDER.")
 @reading_options
 @json_option
-def ingest(source: str, folder: Path, as_json: bool, **reading: Any) -> None:
+def ingest(source: str, folder: Path, replace: bool, as_json: bool, **reading: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER in dpmf's own form, which opens quickly."""
     from dpmf.files import check_replaceable
     from dpmf.ratings.ingesting import FILES
     from dpmf.ratings.ingesting import ingest as write
 
-    check_replaceable(folder, FILES)
+    check_replaceable(folder, FILES if replace else ())
+    if Path(source).exists() and Path(source).resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
     with progress("ingesting", None):
         ratings = read_ratings(source, **reading)
         write(ratings, folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import check_holdout, read_ratings, reading_options
+from dpmf.cli.options import check_holdout, read_ratings, reading_options, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 
 
@@ -15,14 +15,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @click.argument("release", type=click.Path(path_type=Path))
 @click.argument("data")
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
-@click.option(
-    "--split",
-    "how",
-    type=click.Choice(["random", "per-user", "last"]),
-    default="random",
-    show_default=True,
-    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
-)
+@split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the lists for ranking figures.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -30,6 +31,16 @@ _READING = (
                  show_default=True, help="What to keep when a user rated an item several times."),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
 )  # fmt: skip
+
+
+split_option = click.option(
+    "--split",
+    "how",
+    type=click.Choice(["random", "per-user", "last"]),
+    default="random",
+    show_default=True,
+    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
+)
 
 
 def reading_options(function: Function) -> Function:
@@ -79,6 +90,15 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
             raise InvalidArgument(f"--set {pair!r} should be name=value, such as --set decay=0.5")
         settings[name] = value
     return settings
+
+
+def check_apart(folders: Mapping[str, Path | None]) -> None:
+    """Refuse folders that are the same or inside each other: what is sensitive must not lie in what is published."""
+    given = [(option, folder.resolve()) for option, folder in folders.items() if folder is not None]
+    for option, folder in given:
+        for other, outer in given:
+            if option != other and folder.is_relative_to(outer):
+                raise InvalidArgument(f"{option} {folder} lies in {other} {outer}: choose folders that are apart")
 
 
 def check_holdout(holdout: float, how: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options
+from dpmf.cli.options import check_apart, check_holdout, parse_settings, read_ratings, reading_options, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.compare.running import Run
@@ -19,17 +21,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data")
 @click.option("--method", required=True, type=click.Choice(["sgd"]), help="How to factorize; sgd is not private.")
+@click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private.")
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
-@click.option(
-    "--split",
-    "how",
-    type=click.Choice(["random", "per-user", "last"]),
-    default="random",
-    show_default=True,
-    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
-)
+@split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
@@ -54,14 +50,18 @@ if TYPE_CHECKING:
 @reading_options
 @json_option
 def train(
-    data: str, method: str, factors: int | None, epochs: int | None, holdout: float | None, how: str, seed: int,
-    threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None,
+    data: str, method: str, epsilon: float | None, factors: int | None, epochs: int | None, holdout: float | None,
+    how: str, seed: int, threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None,
     checkpoint_folder: Path | None, checkpoint_every: int, checkpoint_minutes: float | None, resume: bool,
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
+    if epsilon is not None and not math.isinf(epsilon):
+        raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
     if holdout is not None:
         check_holdout(holdout, how)
+    elif how != "random":
+        raise InvalidArgument(f"--split {how} says what to hold out: say how much with --holdout")
     began = time.perf_counter()
     from dpmf.compare.running import train_and_test
     from dpmf.engine.threads import thread_count
@@ -77,6 +77,7 @@ def train(
     thread_count(threads)
     checkpoint = _checkpoint(checkpoint_folder, checkpoint_every, checkpoint_minutes, resume)
     # Find out before the work, not after it, that the result could not be saved.
+    check_apart({"--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
     if out is not None:
         check_replaceable(out, release_files.FILES)
     if model_folder is not None:
@@ -103,7 +104,6 @@ def train(
 
 def _checkpoint(folder: Path | None, every: int, minutes: float | None, resume: bool) -> Checkpoint | None:
     from dpmf.engine.checkpoints import Checkpoint
-    from dpmf.errors import InvalidArgument
 
     if folder is None:
         if resume:

@@ -75,7 +75,7 @@ class SGD:
         whole("n_factors", self.n_factors, most=_MOST_FACTORS)
         whole("n_epochs", self.n_epochs)
         whole("patience", self.patience)
-        whole("seed", self.seed, least=0)
+        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         positive("initial_sd", self.initial_sd)
         if self.learning_rate is not None:
             positive("learning_rate", self.learning_rate)

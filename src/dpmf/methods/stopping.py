@@ -1,6 +1,9 @@
 """Early stopping: watch the error on ratings kept apart, and keep the best state.
 
->>> issubclass(EarlyStopping, object)
+>>> from dpmf.methods import SGD
+>>> from dpmf.ratings.synthetic import make
+>>> model = SGD(n_factors=4, n_epochs=50, learning_rate=0.1, validation=0.2, patience=2).fit(make(60, 40), n_threads=1)
+>>> len(model.history) < 50
 True
 """
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpmf.files import dump_json, new_folder, write_text
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.scan import open_database
 from dpmf.ratings.table import Ratings
 
 FILES = ("ratings.parquet", "items.csv", "dataset.json")
@@ -39,24 +40,19 @@ def ingest(ratings: Ratings, folder: Path) -> None:
 
 
 def _write_ratings(ratings: Ratings, path: Path) -> None:
-    import duckdb
-
     columns: dict[str, Any] = {"user": ratings.users, "item": ratings.items, "rating": ratings.values}
     if ratings.timestamps is not None:
         columns["timestamp"] = ratings.timestamps
     kept = ", ".join(("rating", "timestamp") if "timestamp" in columns else ("rating",))
-    with duckdb.connect(":memory:") as connection:
+    with open_database() as connection:
         connection.register("columns", columns)
         user = _decoding(connection, "user", ratings.user_ids)
         item = _decoding(connection, "item", ratings.catalogue.ids)
         target = str(path).replace("'", "''")
-        try:
-            connection.execute(
-                f"COPY (SELECT {user} AS user, {item} AS item, {kept} FROM columns) "
-                f"TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
-            )
-        except duckdb.IOException as error:
-            raise OSError(str(error)) from None
+        connection.execute(
+            f"COPY (SELECT {user} AS user, {item} AS item, {kept} FROM columns) "
+            f"TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+        )
 
 
 def _decoding(connection: Any, role: str, ids: Ids) -> str:

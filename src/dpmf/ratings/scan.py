@@ -199,8 +199,8 @@ def _looks_like_header(fields: list[str], columns: Mapping[str, str | int] | Non
 
 
 @contextlib.contextmanager
-def _connection(path: Path, memory: str | None) -> Iterator[Any]:
-    """Yield a connection whose errors, inside the block, are complaints about the file."""
+def open_database(memory: str | None = None) -> Iterator[Any]:
+    """Yield a DuckDB connection that spills to a folder of its own; Ctrl-C and full disks are reported as such."""
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="dpmf-scan-") as spill, duckdb.connect(":memory:") as connection:
@@ -218,6 +218,22 @@ def _connection(path: Path, memory: str | None) -> Iterator[Any]:
             # Ctrl-C reaches DuckDB first, which reports it in one of these two ways.
             if isinstance(error, duckdb.InterruptException) or "interrupt" in str(error).lower():
                 raise KeyboardInterrupt from None
+            raise
+        except duckdb.IOException as error:
+            raise OSError(_in_one_line(str(error))) from None
+        except duckdb.Error as error:
+            raise InvalidRatings(_in_one_line(str(error))) from None
+
+
+@contextlib.contextmanager
+def _connection(path: Path, memory: str | None) -> Iterator[Any]:
+    """Yield a connection whose errors, inside the block, are complaints about the file."""
+    import duckdb
+
+    with open_database(memory) as connection:
+        try:
+            yield connection
+        except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
             raise InvalidRatings(f"cannot read {path}: {_in_one_line(str(error))}") from None

@@ -1,0 +1,31 @@
+"""The README's Python does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dpmf.ratings.ingesting import ingest
+from dpmf.ratings.synthetic import make
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings = make(200, 60)
+    ingest(ratings, tmp_path / "data")
+    monkeypatch.chdir(tmp_path / "data")
+    rows = zip(ratings.user_ids.array[ratings.users], ratings.items + 1, ratings.values, strict=True)
+    lines = ["user,item,rating", *(f"{user},{item},{value:g}" for user, item, value in rows)]
+    Path("ratings.csv").write_text("\n".join(lines))
+    (snippet,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    titles = {'"Toy Story (1995)"': '"The Silent Orbit"', '"Heat (1995)"': '"The Silent Vault"'}
+    for theirs, ours in titles.items():
+        assert theirs in snippet
+        snippet = snippet.replace(theirs, ours)
+    names: dict[str, object] = {}
+    exec(snippet, names)
+    recommended = names["mine"].recommend(k=10)  # type: ignore[attr-defined]
+    assert len(recommended) == 10
