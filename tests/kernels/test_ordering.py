@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf.kernels.ordering import (
+    kept_pointers,
+    kept_pointers_reference,
     latest_of_each_pair,
     latest_of_each_pair_reference,
     look_up,
@@ -19,6 +21,8 @@ from dpmf.kernels.ordering import (
     order_pairs_reference,
     pairs_in_order,
     row_pointers,
+    row_sums,
+    row_sums_reference,
 )
 
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)))
@@ -71,3 +75,12 @@ def test_present_ids_are_marked_and_looked_up(kind: type[Any]) -> None:
     codes = np.empty(4, np.int32)
     look_up(np.array([-4, -3, 1, 2], kind), -3, np.array([7, -1, -1, -1, 8], np.int32), codes)
     assert codes.tolist() == [-1, 7, 8, -1]
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.integers(0, 99))
+def test_rows_are_counted_and_summed_like_the_references(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    values, keep = rng.normal(size=indptr[-1]).astype(np.float32), rng.random(indptr[-1]) < 0.5
+    np.testing.assert_allclose(row_sums(indptr, values), row_sums_reference(indptr, values), atol=1e-5)
+    np.testing.assert_array_equal(kept_pointers(indptr, keep), kept_pointers_reference(indptr, keep))

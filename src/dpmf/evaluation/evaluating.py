@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
+from dpmf.kernels.ordering import row_sums
 from dpmf.kernels.scoring import predict_pairs
 from dpmf.model import Model, Release
 from dpmf.model.batch import recommend_many
@@ -89,7 +90,7 @@ def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:
 def own_means(train: Ratings) -> NDArray[np.float64]:
     """Return the mean rating of every user, the midpoint of the scale for those who have none."""
     counts = np.diff(train.indptr)
-    sums = np.bincount(train.users, train.values, minlength=train.n_users)
+    sums = row_sums(train.indptr, train.values)
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle))
 
 

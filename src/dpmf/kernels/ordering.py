@@ -83,6 +83,22 @@ def kept_pointers_reference(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) 
 
 
 @kernel
+def row_sums(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the sum of each user's values."""
+    sums = np.zeros(len(indptr) - 1)
+    for i in range(len(sums)):
+        for p in range(indptr[i], indptr[i + 1]):
+            sums[i] += values[p]
+    return sums
+
+
+def row_sums_reference(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return what `row_sums` returns."""
+    users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.bincount(users, values, minlength=len(indptr) - 1)
+
+
+@kernel
 def latest_of_each_pair(
     users: NDArray[np.int32], items: NDArray[np.int32], timestamps: NDArray[np.int64], keep: NDArray[np.bool_]
 ) -> int:
