@@ -15,7 +15,7 @@ from dpmf.kernels.scoring import (
     keep_best,
     predict_pairs,
     predict_pairs_reference,
-    score_items,
+    score_tile,
 )
 
 NOBODY_EXCLUDED = np.zeros(2, np.int64), np.zeros(0, np.int32)
@@ -50,7 +50,8 @@ def test_predictions_equal_the_reference(n_factors: int) -> None:
 def test_scores_equal_the_matrix_product(n_items: int, n_factors: int) -> None:
     u, V, c = factors(1, n_factors, 1)[0], factors(n_items, n_factors, 2), factors(n_items, 1, 3).ravel()
     scores = np.empty(n_items, np.float32)
-    score_items(u, np.ascontiguousarray(V.T), c, scores)
+    greatest = score_tile(u, np.ascontiguousarray(V.T), c, 0, scores)
+    assert greatest == scores.max()
     np.testing.assert_allclose(scores, c + V.astype(np.float64) @ u, rtol=1e-4, atol=1e-4)
 
 

@@ -95,7 +95,7 @@ def row_sums(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[
 def row_sums_reference(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return what `row_sums` returns."""
     users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.bincount(users, values, minlength=len(indptr) - 1)
+    return np.bincount(users, values, minlength=len(indptr) - 1).astype(np.float64)
 
 
 @kernel

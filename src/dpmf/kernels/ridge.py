@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import fast_kernel
 
+_RATINGS_AT_ONCE = 4  # a matrix entry is loaded and stored once for so many products
+
 
 @fast_kernel
 def _cholesky_solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
@@ -67,23 +69,31 @@ def solve_people(
     width = V.shape[1]
     A = np.empty((width + 1, width + 1))
     y = np.empty(width + 1)
-    z = np.empty(width + 1)
+    Z = np.zeros((_RATINGS_AT_ONCE, width + 1))
+    e = np.zeros(_RATINGS_AT_ONCE)
     for i in range(start, stop):
         count = indptr[i + 1] - indptr[i]
         scale = np.float64(count) if per_rating else 1.0
         A[:] = 0.0
         y[:] = 0.0
-        z[width] = 1.0
-        for p in range(indptr[i], indptr[i + 1]):
-            j = items[p]
-            for k in range(width):
-                z[k] = V[j, k]
-            e = values[p] - mean - c[j]
+        for first in range(indptr[i], indptr[i + 1], _RATINGS_AT_ONCE):
+            for r in range(_RATINGS_AT_ONCE):
+                if first + r < indptr[i + 1]:
+                    j = items[first + r]
+                    for k in range(width):
+                        Z[r, k] = V[j, k]
+                    Z[r, width] = 1.0
+                    e[r] = values[first + r] - mean - c[j]
+                else:
+                    Z[r] = 0.0
+                    e[r] = 0.0
+            z0, z1, z2, z3 = Z[0], Z[1], Z[2], Z[3]
             for a in range(width + 1):
-                y[a] += e * z[a]
-                za = z[a]
+                y[a] += e[0] * z0[a] + e[1] * z1[a] + e[2] * z2[a] + e[3] * z3[a]
+                a0, a1, a2, a3 = z0[a], z1[a], z2[a], z3[a]
+                row = A[a]
                 for k in range(a + 1):
-                    A[a, k] += za * z[k]
+                    row[k] += a0 * z0[k] + a1 * z1[k] + a2 * z2[k] + a3 * z3[k]
         for k in range(width):
             A[k, k] += ridge_u * scale
         A[width, width] += ridge_b * scale

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import fast_kernel, kernel
 
-_TILE = 512  # items scored at a time: their partial sums stay in the first-level cache
+_TILE = 128  # items scored at a time: with 64 factors or so, they stay in the first-level cache
 NEVER = np.float32(-1e38)  # a score of this or less marks an item that is no candidate; finite, for the fast kernels
 
 
@@ -53,33 +53,35 @@ def predict_pairs_reference(
 
 
 @fast_kernel
-def score_items(
-    u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], scores: NDArray[np.float32]
-) -> None:
-    """Write c_j + u·v_j for all items to scores (out).
+def score_tile(
+    u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, tile: NDArray[np.float32]
+) -> np.float32:
+    """Write c_j + u·v_j for the items first, first + 1, … to tile (out), and return the greatest.
 
     VT is the transposed item matrix, shape (K, m): the inner loop runs over items, so that it needs no sums across
     a vector register. Four factors at a time, so that a partial sum is loaded and stored once for four products.
     """
-    n_factors, n_items = VT.shape
+    n_factors = VT.shape[0]
+    last = first + len(tile)
+    tile[:] = c[first:last]
     whole = n_factors - n_factors % 4
-    for first in range(0, n_items, _TILE):
-        last = min(first + _TILE, n_items)
-        tile = scores[first:last]
-        tile[:] = c[first:last]
-        for k in range(0, whole, 4):
-            u0, u1, u2, u3 = u[k], u[k + 1], u[k + 2], u[k + 3]
-            v0 = VT[k, first:last]
-            v1 = VT[k + 1, first:last]
-            v2 = VT[k + 2, first:last]
-            v3 = VT[k + 3, first:last]
-            for j in range(last - first):
-                tile[j] += u0 * v0[j] + u1 * v1[j] + u2 * v2[j] + u3 * v3[j]
-        for k in range(whole, n_factors):
-            u0 = u[k]
-            v0 = VT[k, first:last]
-            for j in range(last - first):
-                tile[j] += u0 * v0[j]
+    for k in range(0, whole, 4):
+        u0, u1, u2, u3 = u[k], u[k + 1], u[k + 2], u[k + 3]
+        v0 = VT[k, first:last]
+        v1 = VT[k + 1, first:last]
+        v2 = VT[k + 2, first:last]
+        v3 = VT[k + 3, first:last]
+        for j in range(len(tile)):
+            tile[j] += u0 * v0[j] + u1 * v1[j] + u2 * v2[j] + u3 * v3[j]
+    for k in range(whole, n_factors):
+        u0 = u[k]
+        v0 = VT[k, first:last]
+        for j in range(len(tile)):
+            tile[j] += u0 * v0[j]
+    greatest = tile[0]
+    for j in range(len(tile)):
+        greatest = max(greatest, tile[j])
+    return np.float32(greatest)
 
 
 @kernel
@@ -108,23 +110,38 @@ def _sink(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, scor
 
 
 @kernel
-def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_scores: NDArray[np.float32]) -> None:
-    """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few.
+def _start_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Empty a heap (both out): -1 and NEVER everywhere."""
+    items[:] = -1
+    scores[:] = NEVER
 
-    Equal scores: the item with the smaller number first.
-    """
-    best_items[:] = -1
-    best_scores[:] = NEVER
-    worst = best_scores[0]
-    for j in range(len(scores)):
-        if scores[j] > worst:
-            _sink(best_items, best_scores, j, scores[j])
-            worst = best_scores[0]
+
+@kernel
+def _add_to_heap(tile: NDArray[np.float32], first: int, items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Put into the heap (out) those of the scores of items first, first + 1, … that are better than its worst."""
+    worst = scores[0]
+    for j in range(len(tile)):
+        if tile[j] > worst:
+            _sink(items, scores, first + j, tile[j])
+            worst = scores[0]
+
+
+@kernel
+def _sort_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Turn a heap (both out) into a list, best first; of equal scores the smaller item first."""
     # Heap order is not item order among equals: sort by item first, then stably by score.
-    by_item = np.argsort(best_items, kind="mergesort")
-    order = by_item[np.argsort(-best_scores[by_item], kind="mergesort")]
-    best_items[:] = best_items[order]
-    best_scores[:] = best_scores[order]
+    by_item = np.argsort(items, kind="mergesort")
+    order = by_item[np.argsort(-scores[by_item], kind="mergesort")]
+    items[:] = items[order]
+    scores[:] = scores[order]
+
+
+@kernel
+def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_scores: NDArray[np.float32]) -> None:
+    """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few."""
+    _start_heap(best_items, best_scores)
+    _add_to_heap(scores, 0, best_items, best_scores)
+    _sort_heap(best_items, best_scores)
 
 
 @kernel
@@ -141,14 +158,27 @@ def best_items_of_people(
 ) -> None:
     """Write the best items of people start..stop-1 (rows of the outputs, k columns), best first.
 
-    Person i may not get the items excluded[indptr[i]:indptr[i+1]]; an item with c = 2·NEVER goes to nobody.
+    Person i may not get the items excluded[indptr[i]:indptr[i+1]], which stand in ascending order; an item with
+    c = 2·NEVER goes to nobody. Everybody's scores for one tile of items are computed before the next tile is fetched.
     """
-    scores = np.empty(VT.shape[1], np.float32)
+    tile = np.empty(_TILE, np.float32)
+    n_items = VT.shape[1]
+    coming = indptr[start:stop].copy()  # the next excluded item of each person
     for i in range(start, stop):
-        score_items(U[i], VT, c, scores)
-        for p in range(indptr[i], indptr[i + 1]):
-            scores[excluded[p]] = NEVER
-        keep_best(scores, best_items[i], best_scores[i])
+        _start_heap(best_items[i], best_scores[i])
+    for first in range(0, n_items, _TILE):
+        last = min(first + _TILE, n_items)
+        for i in range(start, stop):
+            greatest = score_tile(U[i], VT, c, first, tile[: last - first])
+            p = coming[i - start]
+            while p < indptr[i + 1] and excluded[p] < last:
+                tile[excluded[p] - first] = NEVER
+                p += 1
+            coming[i - start] = p
+            if greatest > best_scores[i, 0]:
+                _add_to_heap(tile[: last - first], first, best_items[i], best_scores[i])
+    for i in range(start, stop):
+        _sort_heap(best_items[i], best_scores[i])
 
 
 def best_reference(
