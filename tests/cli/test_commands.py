@@ -83,7 +83,7 @@ def test_train_tells_people_the_error_and_that_nothing_is_private(command: Comma
         "train", data_folder, "--method", "sgd", "--epochs", 2, "--holdout", 0.2, "--out", "o", "--model", "m"
     )
     assert done.returncode == 0
-    for words in ("synthetic", "rmse", "not private", "no guarantee covers them", "Release saved in o", "sensitive"):
+    for words in ("Trained on", "rmse", "not private", "no guarantee covers them", "Release saved in o", "sensitive"):
         assert words in done.stdout
 
 
@@ -252,5 +252,41 @@ def test_bench_reports_speed_beside_the_limit(command: Command) -> None:
 )
 def test_bench_refuses_what_it_cannot_measure(command: Command, options: list[str], complaint: str) -> None:
     done = command("bench", "synthetic", *options)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("split", ["random", "per-user"])
+def test_too_little_memory_streams_to_the_same_bytes(
+    command: Command, tmp_path: Path, data_folder: Path, split: str
+) -> None:
+    def train(name: str, *options: str) -> dict[str, Any]:
+        folders = ("--out", f"{tmp_path}/{name}", "--model", f"{tmp_path}/{name}-model")
+        line = f"--method sgd --factors 4 --epochs 3 --holdout 0.2 --split {split} --json".split()
+        report: dict[str, Any] = json.loads(command("train", str(data_folder), *line, *folders, *options).stdout)
+        return report
+
+    inside, streamed = train("inside"), train("streamed", "--memory", "1KB")
+    assert (inside["streamed"], streamed["streamed"]) == (False, True)
+    for figure in ("rmse", "mae", "baseline_rmse"):
+        assert streamed[figure] == pytest.approx(inside[figure], abs=1e-6)
+    for file in ("/release.safetensors", "/release.json", "-model/model.safetensors"):
+        assert Path(f"{tmp_path}/streamed{file}").read_bytes() == Path(f"{tmp_path}/inside{file}").read_bytes()
+    assert not train("roomy", "--memory", "1GB")["streamed"]
+
+
+def test_synthetic_ratings_can_be_streamed_too(command: Command) -> None:
+    done = command("train", "synthetic", "--method", "sgd", "--epochs", "1", "--memory", "100KB", "--json")
+    assert json.loads(done.stdout)["streamed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [(["--memory", "lots"], "amount of memory"), (["--memory", "1KB", "--split", "last", "--holdout", "1"], "needs")],
+)
+def test_streaming_refuses_what_it_cannot_do(
+    command: Command, data_folder: Path, options: list[str], complaint: str
+) -> None:
+    done = command("train", str(data_folder), "--method", "sgd", *options)
     assert done.returncode == 1
     assert complaint in done.stderr

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,24 +51,45 @@ def reading_options(function: Function) -> Function:
     return function
 
 
-def read_ratings(data: str, *, release: Release | None = None, scale: str | None, **options: Any) -> Any:
+def read_ratings(data: str, *, release: Release | None = None, **options: Any) -> Any:
     """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
-    from dpmf.ratings import Ratings, Scale
+    from dpmf.ratings import Ratings
 
     if release is not None and options["items"] is not None:
         raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
-    delimiter = options.pop("delimiter")
-    columns = options.pop("columns")
-    items = options.pop("items")
-    return Ratings.read(
-        data,
-        scale=Scale.parse(scale) if scale else release.scale if release else None,
-        items=release.items if release else items,
-        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
-        columns=parse_columns(columns) if columns else None,
-        format=options.pop("format_"),
-        **options,
-    )
+    arguments = reading_arguments(**options)
+    if release is not None:
+        arguments["items"] = release.items
+        arguments["scale"] = arguments["scale"] or release.scale
+    return Ratings.read(data, **arguments)
+
+
+def reading_arguments(
+    *, scale: str | None, delimiter: str | None, columns: str | None, format_: str | None, **others: Any
+) -> dict[str, Any]:
+    """Return the reading options as arguments of `Ratings.read`."""
+    from dpmf.ratings import Scale
+
+    return {
+        "scale": Scale.parse(scale) if scale else None,
+        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None,
+        "columns": parse_columns(columns) if columns else None,
+        "format": format_,
+        **others,
+    }
+
+
+def parse_size(text: str) -> int:
+    """Read "500MB" or "2GB" as bytes.
+
+    >>> parse_size("2GB"), parse_size("64k")
+    (2000000000, 64000)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    if match is None:
+        raise InvalidArgument(f"--memory {text!r} is not an amount of memory: write it as 500MB or 2GB")
+    number, unit, binary = match.groups()
+    return int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(unit) + 1 if unit else 0))
 
 
 def parse_columns(text: str) -> dict[str, str | int]:

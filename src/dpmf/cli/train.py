@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_apart, check_holdout, parse_settings, read_ratings, reading_options, split_option
+from dpmf.cli.options import (
+    check_apart,
+    check_holdout,
+    parse_settings,
+    parse_size,
+    read_ratings,
+    reading_arguments,
+    reading_options,
+    split_option,
+)
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
 
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
 @split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option("--memory", metavar="SIZE", help="Stream ratings from the disk if they take more than this, such as 1GB.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
 @click.option(
@@ -51,7 +62,8 @@ if TYPE_CHECKING:
 @json_option
 def train(
     data: str, method: str, epsilon: float | None, factors: int | None, epochs: int | None, holdout: float | None,
-    how: str, seed: int, threads: int | None, settings: tuple[str, ...], out: Path | None, model_folder: Path | None,
+    how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
+    model_folder: Path | None,
     checkpoint_folder: Path | None, checkpoint_every: int, checkpoint_minutes: float | None, resume: bool,
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
@@ -63,7 +75,6 @@ def train(
     elif how != "random":
         raise InvalidArgument(f"--split {how} says what to hold out: say how much with --holdout")
     began = time.perf_counter()
-    from dpmf.compare.running import train_and_test
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
     from dpmf.methods import configure
@@ -83,11 +94,10 @@ def train(
     if model_folder is not None:
         check_replaceable(model_folder, model_files.FILES)
         check_replaceable(model_folder / "release", release_files.FILES)
-    with progress("reading", None):
-        ratings = read_ratings(data, **reading)
-    with progress(f"training {method}", configured.n_epochs) as advance:
-        run = train_and_test(
-            configured, ratings, holdout=holdout or 0.0, how=how, seed=seed, n_threads=threads,
+    limit = None if memory is None else parse_size(memory)
+    with progress(f"reading, then training {method}", configured.n_epochs) as advance:
+        run = _train(
+            configured, data, limit, reading, holdout=holdout or 0.0, how=how, seed=seed, n_threads=threads,
             checkpoint=checkpoint,
             callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
         )  # fmt: skip
@@ -99,7 +109,25 @@ def train(
     if as_json:
         print_json(report)
     else:
-        _print(run, ratings, report, model_folder)
+        _print(run, report, model_folder)
+
+
+def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], **settings: Any) -> Run:
+    """Read and train, in memory or, if there is too little of it, from the disk."""
+    from dpmf.compare.running import train_and_test
+
+    if memory is not None:
+        from dpmf.compare.streaming import streaming_source, train_streamed
+
+        per_row = 4 * (method.n_factors + 1)
+        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
+            scratch, arguments = Path(folder), reading_arguments(**reading)
+            with streaming_source(
+                data, memory=memory, scratch=scratch, factor_bytes_per_row=per_row, **arguments
+            ) as source:
+                if source is not None:
+                    return train_streamed(method, source, memory=memory, scratch=scratch, **settings)
+    return train_and_test(method, read_ratings(data, **reading), **settings)
 
 
 def _checkpoint(folder: Path | None, every: int, minutes: float | None, resume: bool) -> Checkpoint | None:
@@ -131,14 +159,15 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
         "seconds": seconds,
         "epoch_seconds": run.epoch_seconds,
         "updates_per_second": run.updates_per_second,
-        "streamed": False,
+        "streamed": run.streamed,
         "peak_memory": peak_memory(),
         "out": None if out is None else str(out),
     }
 
 
-def _print(run: Run, ratings: Any, report: dict[str, Any], model_folder: Path | None) -> None:
-    say(f"{ratings.name}: {ratings!r}")
+def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
+    sizes = f"{len(run.model.user_ids):,} users and {len(run.model.release.items):,} items"
+    say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
         f"{epochs} epochs in {epochs * run.epoch_seconds:.2f} s "

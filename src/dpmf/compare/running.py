@@ -32,12 +32,14 @@ class Run:
         n_ratings: how many ratings it was trained on.
         seconds: wall time of the training, set-up included.
         accuracy: rmse, mae and baseline_rmse on the held-out ratings; empty if nothing was held out.
+        streamed: whether the ratings stayed on the disk.
     """
 
     model: Model
     n_ratings: int
     seconds: float
     accuracy: dict[str, float]
+    streamed: bool = False
 
     @property
     def epoch_seconds(self) -> float:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.grid import Block, distinct_values
+from dpmf.engine.grid import Block, checksum_of, distinct_values
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.errors import DamagedFile, InvalidRatings
 from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
@@ -154,10 +154,7 @@ class BlockFile:
     def fingerprint(self) -> str:
         """Return a checksum of the ratings, by which a resumed run knows its data."""
         parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, self.checksums)
-        checksum = 0
-        for array in parts:
-            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
-        return f"disk {checksum:08x}"
+        return f"{checksum_of(parts):08x}"
 
     @property
     def _types(self) -> tuple[np.dtype[Any], ...]:

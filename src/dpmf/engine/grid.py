@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -103,11 +104,10 @@ class BlockGrid:
 
     def fingerprint(self) -> str:
         """Return a checksum of the ratings, by which a resumed run knows its data."""
-        checksum = 0
-        parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, *self.ratings)
-        for array in parts:
-            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
-        return f"{checksum:08x}"
+        places = ((strip, tier) for strip in range(self.size) for tier in range(self.size))
+        checksums = np.array([checksum_of(self.block(*place)) for place in places], np.uint32)
+        parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, checksums)
+        return f"{checksum_of(parts):08x}"
 
     def __len__(self) -> int:
         return len(self.ratings.codes)
@@ -122,3 +122,11 @@ def distinct_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
     table = np.empty(_SHORT_TABLE, np.float32)
     filled = collect_values(values, table, 0)
     return np.unique(values) if filled < 0 else table[:filled].copy()
+
+
+def checksum_of(arrays: Iterable[NDArray[Any]]) -> int:
+    """Return the CRC-32 of the bytes of some arrays, one after the other."""
+    checksum = 0
+    for array in arrays:
+        checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
+    return checksum

@@ -55,9 +55,9 @@ def collect(source: Source) -> Columns:
 
 def refuse_missing_ids(source: Source, role: str) -> None:
     """Raise `InvalidRatings` with the number of the first row that has no user, or no item."""
-    if source.query("SELECT 1", f"WHERE {role} IS NULL LIMIT 1").fetchone() is None:
+    if source.first("SELECT 1", f"WHERE {role} IS NULL LIMIT 1") is None:
         return
-    row = source.query(f"SELECT min({source.row})", f"WHERE {role} IS NULL").fetchone()[0] + source.first_row
+    row = source.first(f"SELECT min({source.row})", f"WHERE {role} IS NULL")[0] + source.first_row
     raise InvalidRatings(f"the {role} in row {row} is missing: give every rating a {role}")
 
 
@@ -68,7 +68,7 @@ def coding(source: Source, role: str, kind: str) -> tuple[Ids | None, str]:
     text = f"CAST({role} AS VARCHAR)"
     spelt_otherwise = f"WHERE CAST(TRY_CAST({role} AS BIGINT) AS VARCHAR) IS DISTINCT FROM {text} LIMIT 1"
     may_be_integers = not (source.typed and kind == "VARCHAR")
-    if may_be_integers and source.query("SELECT 1", spelt_otherwise).fetchone() is None:
+    if may_be_integers and source.first("SELECT 1", spelt_otherwise) is None:
         return None, f"CAST({role} AS BIGINT)"
     distinct = source.query(f"SELECT DISTINCT {text} AS id", "ORDER BY id").fetchnumpy()["id"]
     # An enumeration turns texts into positions without a join, so rows keep the order of the file.

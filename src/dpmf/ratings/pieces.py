@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpmf.ratings.ids import Ids
-from dpmf.ratings.table import Ratings
+from dpmf.ratings.items import Items
+from dpmf.ratings.table import Ratings, Scale
 
 _USERS_PER_PIECE = 20_000
 
@@ -25,6 +26,37 @@ def pieces_of(ratings: Ratings, users_per_piece: int = _USERS_PER_PIECE) -> Iter
     order = ratings.user_ids.hash_order
     for first in range(0, len(order), users_per_piece):
         yield of_users(ratings, order[first : first + users_per_piece])
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """Ratings in memory that are handed out piece by piece, like `dpmf.ratings.external.ExternalRatings`."""
+
+    ratings: Ratings
+
+    @property
+    def user_ids(self) -> Ids:
+        """All users."""
+        return self.ratings.user_ids
+
+    @property
+    def catalogue(self) -> Items:
+        """All items."""
+        return self.ratings.catalogue
+
+    @property
+    def scale(self) -> Scale:
+        """The rating scale."""
+        return self.ratings.scale
+
+    @property
+    def name(self) -> str:
+        """What to call the data set."""
+        return self.ratings.name
+
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield all ratings, some users at a time."""
+        return pieces_of(self.ratings)
 
 
 def of_users(ratings: Ratings, positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ratings:

@@ -56,6 +56,10 @@ class Source:
         """Run a selection from the relation, with what follows it."""
         return self.connection.execute(f"{select} FROM {self.relation} {after}", dict(self.parameters))
 
+    def first(self, select: str, after: str = "") -> Any:
+        """Return the first row of a selection, or None; the rest must not be left unfetched on the connection."""
+        return next(iter(self.query(select, after).fetchall()), None)
+
     def kinds(self) -> dict[str, str]:
         """Return the type of every column."""
         return {row[0]: row[1] for row in self.query("DESCRIBE SELECT *").fetchall()}

@@ -1,0 +1,152 @@
+"""One run of a method on ratings that stay on the disk.
+
+>>> import tempfile
+>>> from dpmf.methods import SGD
+>>> from dpmf.ratings.pieces import InPieces
+>>> from dpmf.ratings.synthetic import make
+>>> source, scratch = InPieces(make(60, 40)), Path(tempfile.mkdtemp())
+>>> run = train_streamed(SGD(n_factors=4, n_epochs=2), source, memory=1000, scratch=scratch, holdout=0.2, n_threads=1)
+>>> run.streamed, run.accuracy["rmse"] > 0
+(True, True)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.compare.running import Run
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import StoredRatings
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation import prediction_errors
+from dpmf.evaluation.evaluating import own_means
+from dpmf.evaluation.metrics import mae, rmse
+from dpmf.kernels.ordering import row_pointers
+from dpmf.methods import SGD
+from dpmf.methods.sgd import Callback
+from dpmf.ratings import Ratings
+from dpmf.ratings.external import ExternalRatings, external_ratings
+from dpmf.ratings.locating import Located, located
+from dpmf.ratings.pieces import InPieces
+
+_BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
+_BYTES_PER_LINE = 12  # of a text file, at least
+
+
+@contextmanager
+def streaming_source(
+    data: str, *, memory: int, scratch: Path, factor_bytes_per_row: int, **options: Any
+) -> Iterator[ExternalRatings | InPieces | None]:
+    """Yield the ratings to stream if they do not fit in memory, and None if they do.
+
+    Args:
+        data: a catalogue name, a file or a folder.
+        memory: how many bytes there are.
+        scratch: a folder for sorting.
+        factor_bytes_per_row: what the factors of a user or an item take.
+        options: as in `dpmf.ratings.reading.read`.
+    """
+    if data == "synthetic" and not Path(data).exists():
+        ratings = Ratings.read(data, **options)
+        rows = ratings.n_users + ratings.n_items
+        fits = len(ratings) * _BYTES_PER_RATING + rows * factor_bytes_per_row <= memory
+        yield None if fits else InPieces(ratings)
+        return
+    found = located(data, **{name: value for name, value in options.items() if name != "duplicates"})
+    if _rows_about(found) * _BYTES_PER_RATING <= memory:
+        yield None
+        return
+    with external_ratings(data, scratch=scratch, memory=memory, **options) as source:
+        yield source
+
+
+def _rows_about(found: Located) -> int:
+    """Return how many ratings there are, or for text about how many at most."""
+    if found.format != "parquet":
+        return sum(path.stat().st_size for path in found.paths) // _BYTES_PER_LINE
+    with found.open(None) as source:
+        return int(source.first("SELECT count(*)")[0])
+
+
+def train_streamed(
+    method: SGD,
+    source: ExternalRatings | InPieces,
+    *,
+    memory: int,
+    scratch: Path,
+    holdout: float = 0.0,
+    how: str = "random",
+    seed: int = 0,
+    n_threads: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Run:
+    """Train on ratings that come in pieces, with the same result as `train_and_test` has in memory.
+
+    Args:
+        method, holdout, how, seed, n_threads, callbacks, checkpoint: as in `train_and_test`.
+        source: the ratings.
+        memory: bytes that factors and blocks may take while training.
+        scratch: a folder for the blocks.
+    """
+    if holdout and how == "last":
+        raise InvalidArgument("--split last needs the ratings in memory: allow more, or hold out at random")
+    split = _Split(source, holdout, how, seed)
+    stored = StoredRatings.build(
+        split.training_pieces, source.user_ids, source.catalogue, source.scale, scratch / "store",
+        memory=memory, name=source.name,
+    )  # fmt: skip
+    began = time.perf_counter()
+    model = method.fit(stored, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+    seconds = time.perf_counter() - began
+    accuracy = {}
+    test = split.test()
+    if len(test):
+        errors = prediction_errors(model, test, n_threads=n_threads)
+        baseline = split.means[test.users] - test.values
+        accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
+    return Run(model, len(stored), seconds, accuracy, streamed=True)
+
+
+class _Split:
+    """Splits pieces as they pass; keeps the test parts, and everybody's mean over the training part."""
+
+    def __init__(self, source: ExternalRatings | InPieces, holdout: float, how: str, seed: int) -> None:
+        self._source = source
+        self._holdout, self._how, self._seed = holdout, how, seed
+        self._tests: list[tuple[NDArray[np.int64], Ratings]] = []
+        self._passed = False
+        self.means = np.full(len(source.user_ids), source.scale.middle)
+
+    def training_pieces(self) -> Iterator[Ratings]:
+        """Yield the training part of every piece."""
+        order, done = self._source.user_ids.hash_order, 0
+        for piece in self._source.pieces():
+            positions = order[done : done + piece.n_users]
+            done += piece.n_users
+            if not self._holdout:
+                yield piece
+                continue
+            train, test = piece.split(self._holdout, seed=self._seed, how=self._how)
+            if not self._passed:
+                self._tests.append((positions, test))
+                self.means[positions] = own_means(train)
+            yield train
+        self._passed = True
+
+    def test(self) -> Ratings:
+        """Return all test ratings, users in their usual order."""
+        source = self._source
+        users = np.concatenate([np.zeros(0, np.int64), *(where[part.users] for where, part in self._tests)])
+        items = np.concatenate([np.zeros(0, np.int32), *(part.items for _, part in self._tests)])
+        values = np.concatenate([np.zeros(0, np.float32), *(part.values for _, part in self._tests)])
+        order = np.argsort(users, kind="stable")
+        pointers = row_pointers(users[order].astype(np.int32), len(source.user_ids))
+        return Ratings(pointers, items[order], values[order], None, source.user_ids, source.catalogue, source.scale)

@@ -1,0 +1,95 @@
+"""Ratings sorted on the disk: together the pieces are what reading into memory gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.ratings import Items, Ratings
+from dpmf.ratings.external import external_ratings
+from dpmf.ratings.pieces import pieces_of
+
+ROWS = 3000
+
+
+def table(kind: str, seed: int = 0) -> pl.DataFrame:
+    """Return ratings with repeated pairs and times, by integer or text ids."""
+    rng = np.random.default_rng(seed)
+    users, items = rng.integers(0, 90, ROWS), rng.integers(0, 40, ROWS)
+    return pl.DataFrame({
+        "user": [f"u{user:03d}" for user in users] if kind == "text" else users,
+        "item": [f"item {item}" for item in items] if kind == "text" else items * 1_000_003,
+        "rating": rng.integers(1, 6, ROWS).astype(np.float32),
+        "timestamp": rng.integers(0, 50, ROWS),
+    })  # fmt: skip
+
+
+def assert_same(path: Path, tmp_path: Path, **options: Any) -> None:
+    inside = Ratings.read(path, **options)
+    (tmp_path / "scratch").mkdir()
+    with external_ratings(path, scratch=tmp_path / "scratch", memory=1, **options) as outside:
+        pieces = list(outside.pieces())
+    assert len(pieces) > 1
+    assert outside.user_ids == inside.user_ids
+    assert outside.catalogue.ids == inside.catalogue.ids
+    assert outside.scale == inside.scale
+    assert sum(map(len, pieces)) == len(inside)
+    (whole,) = pieces_of(inside, inside.n_users)
+    for name in ("items", "values"):
+        np.testing.assert_array_equal(np.concatenate([getattr(piece, name) for piece in pieces]), getattr(whole, name))
+    np.testing.assert_array_equal(np.concatenate([np.diff(piece.indptr) for piece in pieces]), np.diff(whole.indptr))
+    assert [user for piece in pieces for user in piece.user_ids] == list(whole.user_ids)
+
+
+@pytest.mark.parametrize("duplicates", ["last", "first", "mean"])
+@pytest.mark.parametrize("kind", ["text", "integers"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_pieces_are_the_ratings_in_memory(tmp_path: Path, ending: str, kind: str, duplicates: str) -> None:
+    path = tmp_path / f"ratings.{ending}"
+    table(kind).write_csv(path) if ending == "csv" else table(kind).write_parquet(path)
+    assert_same(path, tmp_path, scale=(1, 5), duplicates=duplicates)
+
+
+def test_without_times_the_row_decides(tmp_path: Path) -> None:
+    table("text").drop("timestamp").write_csv(tmp_path / "ratings.csv")
+    assert_same(tmp_path / "ratings.csv", tmp_path)
+
+
+@pytest.mark.parametrize("missing", [3.0, None])
+def test_a_catalogue_and_missing_values_are_heeded(tmp_path: Path, missing: float | None) -> None:
+    table("integers").write_parquet(tmp_path / "ratings.parquet")
+    catalogue = Items.of(np.arange(60)[::-1] * 1_000_003)
+    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5), items=catalogue, missing=missing)
+
+
+@pytest.mark.parametrize(("value", "complaint"), [("9", "row 3 is .*off the scale 1:5"), ("x", "row 3"), ("", "row 3")])
+def test_what_is_no_rating_is_refused_with_its_row(tmp_path: Path, value: str, complaint: str) -> None:
+    (tmp_path / "r.csv").write_text(f"user,item,rating\n1,1,5\n1,2,{value}\n")
+    with (
+        pytest.raises(InvalidRatings, match=complaint),
+        external_ratings(tmp_path / "r.csv", scratch=tmp_path, memory=1, scale=(1, 5)),
+    ):
+        pass
+
+
+def test_nothing_in_the_catalogue_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating\n1,1,5\n")
+    with (
+        pytest.raises(InvalidRatings, match="no ratings"),
+        external_ratings(tmp_path / "r.csv", scratch=tmp_path, memory=1, scale=(1, 5), items=Items.of([7])),
+    ):
+        pass
+
+
+def test_grouped_layouts_need_memory(tmp_path: Path) -> None:
+    (tmp_path / "combined_data_1.txt").write_text("1:\n7,4,2005-09-06\n")
+    with (
+        pytest.raises(InvalidArgument, match="ingest it first"),
+        external_ratings(tmp_path / "combined_data_1.txt", scratch=tmp_path, memory=1),
+    ):
+        pass
