@@ -290,3 +290,14 @@ def test_streaming_refuses_what_it_cannot_do(
     done = command("train", str(data_folder), "--method", "sgd", *options)
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+def test_made_up_ratings_can_be_trained_on(command: Command, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/made"
+    line = f"data make {folder} --like yahoo-music --ratings 3000 --users 90 --items 40 --json".split()
+    assert json.loads(command(*line).stdout)["n_ratings"] == 3000
+    report = json.loads(
+        command("train", folder, "--method", "sgd", "--epochs", "2", "--holdout", "0.1", "--json").stdout
+    )
+    assert report["rmse"] > 0
+    assert command(*line).returncode == 1

@@ -117,3 +117,37 @@ def ingest(source: str, folder: Path, replace: bool, as_json: bool, **reading: A
         print_json({"folder": str(folder), "ratings": len(ratings), "users": ratings.n_users, "items": ratings.n_items})
     else:
         say(f"{ratings!r} written to {folder}")
+
+
+@data.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--like", default="movielens-1m", show_default=True, metavar="NAME", help="Take sizes and scale of this set."
+)
+@click.option("--ratings", type=int, metavar="N", help="How many ratings; as many as --like by default.")
+@click.option("--users", type=int, metavar="N", help="How many users.")
+@click.option("--items", type=int, metavar="N", help="How many items.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the ratings.")
+@json_option
+def make(
+    folder: Path, like: str, ratings: int | None, users: int | None, items: int | None, seed: int, as_json: bool
+) -> None:
+    """Write made-up ratings of any size to FOLDER: for measuring speed and memory, not accuracy."""
+    from dpmf.files import check_replaceable
+    from dpmf.ratings import Scale
+    from dpmf.ratings.catalogue import find
+    from dpmf.ratings.making import make_on_disk
+
+    check_replaceable(folder, ())
+    model = find(like)
+    sizes = {
+        "n_ratings": model.ratings if ratings is None else ratings,
+        "n_users": model.users if users is None else users,
+        "n_items": model.items if items is None else items,
+    }
+    with progress("making ratings", None):
+        make_on_disk(folder, **sizes, scale=Scale(*model.scale), seed=seed, name=f"made up like {like}")
+    if as_json:
+        print_json({"folder": str(folder), **sizes})
+    else:
+        say(f"{sizes['n_ratings']:,} made-up ratings written to {folder}")

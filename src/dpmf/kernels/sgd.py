@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel
+from dpmf.kernels.compiling import fast_kernel, kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE, descend
 
 _VISITS_AHEAD = 2  # in each lane
@@ -39,7 +39,8 @@ _LANES = 4
 _LONG_ROW = 384
 
 
-def lanes_for(width: int) -> int:
+@kernel
+def lanes_for(width: Any) -> int:
     """Return how many lanes serve rows of so many floats: short rows wait for each other, long ones crowd the cache.
 
     >>> lanes_for(64), lanes_for(1024)
@@ -119,7 +120,7 @@ def sgd_block(
     for place in range(FLOATS_PER_LINE):
         state[place] = np.uint32(((seed >> np.uint64(32)) + np.uint64(place) * np.uint64(0x9E3779B9)) | np.uint64(1))
     squared = 0.0
-    length = len(codes) // _LANES if width < _LONG_ROW else 0
+    length = len(codes) // _LANES if lanes_for(width) == _LANES else 0
     for turn in range(length):
         for lane in range(_LANES):
             squared += _visit(

@@ -1,0 +1,93 @@
+"""How the engine's speed depends on factors, threads and the number of ratings.
+
+    python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…]
+
+Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of three
+epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dpmf import Ratings
+from dpmf.compare.bench import bench, engine_speed, first_users
+from dpmf.engine.grid import BlockGrid
+from dpmf.engine.threads import available_cpus
+
+_GROWTH_FACTORS = 64
+
+
+def main() -> None:
+    """Measure, and write figures and a picture."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--factors", default="16,32,64,128,256,512,1024,2048")
+    parser.add_argument("--sizes", default="1000000,3000000,10000000,30000000,100000000")
+    arguments = parser.parse_args()
+    ratings = Ratings.read(arguments.data)
+    n_threads = available_cpus()
+    factors = [int(part) for part in arguments.factors.split(",")]
+    by_factors = []
+    for row in bench(_about(ratings, 10_000_000), factors, n_threads=n_threads, peers=False):
+        print(row, flush=True)
+        by_factors.append(row)
+    growth = []
+    for size in map(int, arguments.sizes.split(",")):
+        growth.append(_growth(_about(ratings, size), n_threads))
+        print(growth[-1], flush=True)
+    report = {
+        "data": ratings.name,
+        "machine": {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("dpmf", "numba", "llvmlite", "numpy")},
+        "by_factors": by_factors,
+        "growth": growth,
+    }
+    arguments.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    _draw(report, arguments.out.with_suffix(".png"))
+
+
+def _about(ratings: Ratings, size: int) -> Ratings:
+    """Return the first users with about so many ratings."""
+    return first_users(ratings, int(np.searchsorted(ratings.indptr, size)))
+
+
+def _growth(ratings: Ratings, n_threads: int) -> dict[str, Any]:
+    grid = BlockGrid.build(ratings, n_threads=n_threads)
+    speed = engine_speed(ratings, grid, _GROWTH_FACTORS, n_threads, epochs=3)
+    in_blocks = sum(column.nbytes for column in grid.ratings)
+    return {"ratings": len(ratings), "epoch_seconds": len(ratings) / speed, "bytes_in_blocks": in_blocks}
+
+
+def _draw(report: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rows = report["by_factors"]
+    factors = [row["factors"] for row in rows]
+    for key, label, style in (
+        ("updates_per_second", f"{rows[0]['threads']} threads", "o-"),
+        ("one_thread_updates_per_second", "1 thread", "s--"),
+        ("bfloat16_updates_per_second", "16-bit items", "^:"),
+        ("roofline_updates_per_second", "limit (long rows)", "-."),
+    ):
+        left.loglog(factors, [row[key] / 1e6 for row in rows], style, base=2, label=label)
+    left.set(xlabel="factors", ylabel="million updates per second", title=f"{report['data']}, 10 M ratings")
+    left.legend(frameon=False)
+    growth = report["growth"]
+    right.loglog([row["ratings"] for row in growth], [row["epoch_seconds"] for row in growth], "o-")
+    right.set(xlabel="ratings", ylabel="seconds per epoch", title=f"{_GROWTH_FACTORS} factors")
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()
