@@ -14,6 +14,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dpmf.version import __version__
+
 if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Guarantee
     from dpmf.ratings import Items, Ratings, Scale
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Checkpoint": "dpmf.engine.checkpoints",
@@ -52,6 +52,7 @@ __all__ = [
     "Recommendation",
     "Release",
     "Scale",
+    "__version__",
     "evaluate",
 ]
 

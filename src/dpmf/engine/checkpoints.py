@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf import __version__
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.version import __version__
 
 _TENSOR_FILE = "state.safetensors"
 _FACTS_FILE = "state.json"
