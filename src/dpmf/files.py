@@ -13,9 +13,11 @@ full disk or Ctrl-C leaves the old file or none, never half of one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
@@ -124,9 +126,15 @@ def dump_json(content: Any) -> str:
 
 def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays as a safetensors file."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, str(path))
+    try:
+        save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, str(path))
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        code = int(number[1]) if number else errno.EIO
+        raise OSError(code, os.strerror(code), str(path)) from None
     path.chmod(0o666 & ~_umask())  # the library writes for the owner alone; the folder decides who may read
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from dpmf import SGD, Checkpoint, Model, Ratings
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Snapshots
 from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.ratings import Items, Scale
 from dpmf.ratings.synthetic import make
 
 IDENTITY = {"method": "test"}
@@ -64,6 +69,11 @@ def test_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
         SGD(n_factors=5, n_epochs=2).fit(ratings, checkpoint=plan)
     with pytest.raises(InvalidArgument, match="another run"):
         SGD(n_factors=4, n_epochs=2).fit(make(151, 60), checkpoint=plan)
+    wider = replace(ratings, scale=Scale(0, 100))
+    renamed = replace(ratings, catalogue=Items.of(np.arange(1000, 1060)))
+    for other in (wider, renamed):
+        with pytest.raises(InvalidArgument, match="another run"):
+            SGD(n_factors=4, n_epochs=2).fit(other, checkpoint=plan)
     with pytest.raises(InvalidArgument, match="resume it, or choose another folder"):
         Checkpoint(tmp_path / "run")
 
@@ -79,6 +89,27 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path, ratings: Ratings) -> None
         method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda facts: facts.pop("facts"),
+        lambda facts: facts["facts"].pop("history"),
+        lambda facts: facts["facts"]["history"].pop(),
+        lambda facts: facts.update(identity=[1]),
+        lambda facts: facts.update(tensors=5),
+    ],
+)
+def test_damaged_facts_are_refused(tmp_path: Path, ratings: Ratings, damage: Callable[[Any], object]) -> None:
+    method = SGD(n_factors=4, n_epochs=2)
+    method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    file = next(tmp_path.glob("run/epoch-*/state.json"))
+    facts = json.loads(file.read_text())
+    damage(facts)
+    file.write_text(json.dumps(facts))
+    with pytest.raises(DamagedFile, match="damaged"):
+        method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+
+
 def test_only_the_owner_can_read_snapshots(tmp_path: Path) -> None:
     with Snapshots(Checkpoint(tmp_path / "run"), IDENTITY) as snapshots:
         snapshots.save(1, {"U": np.zeros(3)}, {})
@@ -87,11 +118,17 @@ def test_only_the_owner_can_read_snapshots(tmp_path: Path) -> None:
 
 
 def test_an_error_while_writing_reaches_the_run(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("in the way")
     snapshots = Snapshots(Checkpoint(tmp_path / "run"), IDENTITY)
+    (tmp_path / "run").write_text("in the way")
     snapshots.save(1, {"U": np.zeros(3)}, {})
     with pytest.raises(OSError, match="exists"):
         snapshots.finish()
+
+
+def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InvalidArgument, match="cannot be made"):
+        Checkpoint(tmp_path / "file" / "run")
 
 
 def test_snapshots_are_due_by_epochs_or_by_time(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument, UnknownId
 from dpmf.methods import SGD
 from dpmf.model import Model, Recommendation
+from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
 
@@ -72,3 +75,11 @@ def test_a_users_profile_is_the_one_learnt(model: Model) -> None:
     person = model.person("person-00007")
     np.testing.assert_array_equal(person.factors, model.user_factors[7])
     assert model.predict("person-00007", [1])[0] == person.predict([1])[0]
+
+
+def test_seen_items_out_of_order_are_refused() -> None:
+    ratings = Ratings.of([1, 1], [1, 2], [5, 4], scale=(1, 5))
+    model = SGD(n_factors=2, n_epochs=1).fit(ratings)
+    turned = dataclasses.replace(model, seen_items=model.seen_items[::-1].copy())
+    with pytest.raises(InvalidArgument, match="ascending order"):
+        turned.recommend_batch(k=1)

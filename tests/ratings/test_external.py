@@ -57,7 +57,31 @@ def test_pieces_are_the_ratings_in_memory(tmp_path: Path, ending: str, kind: str
 
 def test_without_times_the_row_decides(tmp_path: Path) -> None:
     table("text").drop("timestamp").write_csv(tmp_path / "ratings.csv")
-    assert_same(tmp_path / "ratings.csv", tmp_path)
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5))
+
+
+def test_a_scale_must_be_known_beforehand(tmp_path: Path) -> None:
+    table("text").write_csv(tmp_path / "ratings.csv")
+    with (
+        pytest.raises(InvalidArgument, match="--scale"),
+        external_ratings(tmp_path / "ratings.csv", scratch=tmp_path, memory=1),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("change", [
+    pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, pl.col("timestamp") / 7,
+    pl.col("timestamp").replace(3, None),
+    pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")),
+])  # fmt: skip
+def test_times_of_any_kind_decide_alike(tmp_path: Path, change: pl.Expr) -> None:
+    table("integers").with_columns(change.alias("timestamp")).write_parquet(tmp_path / "ratings.parquet")
+    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5))
+
+
+def test_empty_cells_may_mean_no_rating(tmp_path: Path) -> None:
+    table("text").with_columns(pl.col("rating").replace(4.0, None)).write_csv(tmp_path / "ratings.csv")
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5), missing=float("nan"))
 
 
 @pytest.mark.parametrize("missing", [3.0, None])

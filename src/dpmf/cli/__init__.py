@@ -14,6 +14,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 
 import click
@@ -63,6 +64,8 @@ def dpmf() -> None:
 
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
+    # A polite kill cleans up like Ctrl-C: temporary folders may hold people's ratings.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:

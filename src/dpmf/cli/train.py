@@ -97,8 +97,8 @@ def train(
     limit = None if memory is None else parse_size(memory)
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
-            configured, data, limit, reading, holdout=holdout or 0.0, how=how, seed=seed, n_threads=threads,
-            checkpoint=checkpoint,
+            configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed},
+            n_threads=threads, checkpoint=checkpoint,
             callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
         )  # fmt: skip
     if out is not None:
@@ -112,22 +112,25 @@ def train(
         _print(run, report, model_folder)
 
 
-def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], **settings: Any) -> Run:
+def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, **how: Any) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
 
-    if memory is not None:
-        from dpmf.compare.streaming import streaming_source, train_streamed
+    if memory is None:
+        return train_and_test(method, read_ratings(data, **reading), **split, **how)
+    from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
-        per_row = 4 * (method.n_factors + 1)
-        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
-            scratch, arguments = Path(folder), reading_arguments(**reading)
-            with streaming_source(
-                data, memory=memory, scratch=scratch, factor_bytes_per_row=per_row, **arguments
-            ) as source:
-                if source is not None:
-                    return train_streamed(method, source, memory=memory, scratch=scratch, **settings)
-    return train_and_test(method, read_ratings(data, **reading), **settings)
+    per_row = 4 * (method.n_factors + 1)
+    with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
+        scratch, prepared = Path(folder), None
+        with streaming_source(
+            data, memory=memory, scratch=scratch, factor_bytes_per_row=per_row, **reading_arguments(**reading)
+        ) as source:
+            if source is not None:
+                prepared = prepare(source, memory=memory, scratch=scratch, **split)
+        if prepared is None:
+            return _train(method, data, None, reading, split, **how)
+        return train_streamed(method, prepared, **how)
 
 
 def _checkpoint(folder: Path | None, every: int, minutes: float | None, resume: bool) -> Checkpoint | None:

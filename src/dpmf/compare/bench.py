@@ -29,6 +29,7 @@ from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.methods.descent import Descent
+from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
@@ -62,8 +63,8 @@ def bench(
     """Yield one row of figures per number of factors, in updates per second."""
     grid = BlockGrid.build(ratings, n_threads=n_threads)
     for n_factors in factors:
-        if n_factors < 1:
-            raise InvalidArgument(f"factors={n_factors}: give at least 1")
+        if not 1 <= n_factors <= MOST_FACTORS:
+            raise InvalidArgument(f"factors={n_factors}: give from 1 to {MOST_FACTORS}")
         limit = roofline(n_factors, n_threads=n_threads)
         row: dict[str, Any] = {
             "factors": n_factors,

@@ -5,7 +5,8 @@
 >>> from dpmf.ratings.pieces import InPieces
 >>> from dpmf.ratings.synthetic import make
 >>> source, scratch = InPieces(make(60, 40)), Path(tempfile.mkdtemp())
->>> run = train_streamed(SGD(n_factors=4, n_epochs=2), source, memory=1000, scratch=scratch, holdout=0.2, n_threads=1)
+>>> prepared = prepare(source, memory=1000, scratch=scratch, holdout=0.2, how="random", seed=0)
+>>> run = train_streamed(SGD(n_factors=4, n_epochs=2), prepared, n_threads=1)
 >>> run.streamed, run.accuracy["rmse"] > 0
 (True, True)
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,8 @@ from dpmf.ratings.locating import Located, located
 from dpmf.ratings.pieces import InPieces
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
-_BYTES_PER_LINE = 12  # of a text file, at least
+_BYTES_PER_LINE = 6  # of a text file, at least
+_PACKING = 10  # how much smaller a packed text file may be
 
 
 @contextmanager
@@ -70,49 +73,66 @@ def streaming_source(
 def _rows_about(found: Located) -> int:
     """Return how many ratings there are, or for text about how many at most."""
     if found.format != "parquet":
-        return sum(path.stat().st_size for path in found.paths) // _BYTES_PER_LINE
+        packed = _PACKING if found.paths[0].suffix.lower() == ".gz" else 1
+        return sum(path.stat().st_size for path in found.paths) * packed // _BYTES_PER_LINE
     with found.open(None) as source:
         return int(source.first("SELECT count(*)")[0])
 
 
-def train_streamed(
-    method: SGD,
-    source: ExternalRatings | InPieces,
-    *,
-    memory: int,
-    scratch: Path,
-    holdout: float = 0.0,
-    how: str = "random",
-    seed: int = 0,
-    n_threads: int | None = None,
-    callbacks: Iterable[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-) -> Run:
-    """Train on ratings that come in pieces, with the same result as `train_and_test` has in memory.
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Ratings laid out on the disk for training, with what was held out of them.
+
+    Attributes:
+        training: the ratings to train on.
+        test: the ratings held out.
+        means: the mean training rating of every user.
+    """
+
+    training: StoredRatings
+    test: Ratings
+    means: NDArray[np.float64]
+
+
+def prepare(
+    source: ExternalRatings | InPieces, *, memory: int, scratch: Path, holdout: float, how: str, seed: int
+) -> Prepared:
+    """Lay out ratings that come in pieces; once it is done, the source is no longer needed.
 
     Args:
-        method, holdout, how, seed, n_threads, callbacks, checkpoint: as in `train_and_test`.
         source: the ratings.
         memory: bytes that factors and blocks may take while training.
         scratch: a folder for the blocks.
+        holdout, how, seed: as in `dpmf.compare.running.train_and_test`.
     """
     if holdout and how == "last":
         raise InvalidArgument("--split last needs the ratings in memory: allow more, or hold out at random")
     split = _Split(source, holdout, how, seed)
-    stored = StoredRatings.build(
+    training = StoredRatings.build(
         split.training_pieces, source.user_ids, source.catalogue, source.scale, scratch / "store",
         memory=memory, name=source.name,
     )  # fmt: skip
+    return Prepared(training, split.test(), split.means)
+
+
+def train_streamed(
+    method: SGD,
+    prepared: Prepared,
+    *,
+    n_threads: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Run:
+    """Train on ratings on the disk, with the same result as `train_and_test` has in memory."""
     began = time.perf_counter()
-    model = method.fit(stored, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+    model = method.fit(prepared.training, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
     seconds = time.perf_counter() - began
-    accuracy = {}
-    test = split.test()
+    accuracy, test = {}, prepared.test
     if len(test):
         errors = prediction_errors(model, test, n_threads=n_threads)
-        baseline = split.means[test.users] - test.values
+        baseline = prepared.means[test.users] - test.values
         accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
-    return Run(model, len(stored), seconds, accuracy, streamed=True)
+    return Run(model, len(prepared.training), seconds, accuracy, streamed=True)
 
 
 class _Split:

@@ -15,6 +15,7 @@ one rename, so whatever moment a run is killed at, the newest folder there is a 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -58,7 +59,11 @@ class Checkpoint:
             raise InvalidArgument(f"every_epochs={self.every_epochs}: give at least 1")
         if self.every_seconds is not None and not self.every_seconds > 0:
             raise InvalidArgument(f"every_seconds={self.every_seconds}: give a positive number of seconds")
-        if not self.resume and _snapshots_in(Path(self.folder)):
+        folder = Path(self.folder).absolute()
+        parent = next(one for one in (folder, *folder.parents) if one.exists())
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            raise InvalidArgument(f"{self.folder} cannot be made: {parent} is not a folder that can be written to")
+        if not self.resume and _snapshots_in(folder):
             raise InvalidArgument(f"{self.folder} holds a checkpoint: resume it, or choose another folder")
 
 
@@ -125,7 +130,8 @@ class Snapshots:
         folder = folders[-1]
         facts = read_json(folder / _FACTS_FILE)
         try:
-            theirs, epoch, names = facts["identity"], int(facts["epoch"]), facts["tensors"]
+            theirs, epoch, names = dict(facts["identity"]), int(facts["epoch"]), list(facts["tensors"])
+            content = dict(facts["facts"])
         except (KeyError, TypeError, ValueError):
             raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: it does not describe a snapshot") from None
         for name in sorted({*theirs, *self._identity}):
@@ -137,7 +143,7 @@ class Snapshots:
         if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
             raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to go on from an older snapshot")
         self._last_epoch = epoch
-        return Snapshot(epoch, load_tensors(folder / _TENSOR_FILE, names), facts["facts"])
+        return Snapshot(epoch, load_tensors(folder / _TENSOR_FILE, names), content)
 
     def _write(self, epoch: int, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
         try:
@@ -174,7 +180,7 @@ class Snapshots:
 
 
 def _snapshots_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("epoch-*")) if folder.is_dir() else []
+    return sorted(folder.glob("epoch-" + "[0-9]" * 6)) if folder.is_dir() else []
 
 
 def machine_identity() -> dict[str, str]:

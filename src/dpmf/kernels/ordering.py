@@ -83,6 +83,16 @@ def kept_pointers_reference(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) 
 
 
 @kernel
+def rows_ascend(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
+    """Tell whether every user's items stand in ascending order, each once."""
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i] + 1, indptr[i + 1]):
+            if items[p] <= items[p - 1]:
+                return False
+    return True
+
+
+@kernel
 def row_sums(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the sum of each user's values."""
     sums = np.zeros(len(indptr) - 1)

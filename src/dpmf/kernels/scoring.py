@@ -172,7 +172,8 @@ def best_items_of_people(
             greatest = score_tile(U[i], VT, c, first, tile[: last - first])
             p = coming[i - start]
             while p < indptr[i + 1] and excluded[p] < last:
-                tile[excluded[p] - first] = NEVER
+                if excluded[p] >= first:  # no write outside the tile, whatever the order
+                    tile[excluded[p] - first] = NEVER
                 p += 1
             coming[i - start] = p
             if greatest > best_scores[i, 0]:

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
-from dpmf.engine.grid import BlockGrid
+from dpmf.engine.grid import BlockGrid, checksum_of
 from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
-from dpmf.errors import InvalidArgument
+from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.defaults import suggested
 from dpmf.methods.descent import Descent
@@ -37,7 +37,7 @@ from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
 _LAST_RATE = 0.02  # of the first, where a linear decay ends
-_MOST_FACTORS = 1 << 16
+MOST_FACTORS = 1 << 16
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which learning rate and penalty are stated; others are converted
 
 
@@ -72,7 +72,7 @@ class SGD:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("n_factors", self.n_factors, most=_MOST_FACTORS)
+        whole("n_factors", self.n_factors, most=MOST_FACTORS)
         whole("n_epochs", self.n_epochs)
         whole("patience", self.patience)
         whole("seed", self.seed, least=0, most=(1 << 63) - 1)
@@ -137,7 +137,7 @@ class SGD:
         state.forget_unrated(*_counts(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
         history: list[EpochRecord] = []
-        with self._snapshots(checkpoint, state) as snapshots:
+        with self._snapshots(checkpoint, state, training) as snapshots:
             if snapshots is not None:
                 history = _go_on(snapshots, state, watch)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
@@ -153,10 +153,19 @@ class SGD:
             watch.restore_best()
         return self._model(ratings, state, tuple(history))
 
-    def _snapshots(self, plan: Checkpoint | None, state: Descent) -> AbstractContextManager[Snapshots | None]:
+    def _snapshots(
+        self, plan: Checkpoint | None, state: Descent, ratings: Ratings | StoredRatings
+    ) -> AbstractContextManager[Snapshots | None]:
         if plan is None:
             return nullcontext()
-        identity = {"method": {"name": "sgd", **asdict(self)}, "data": state.grid.fingerprint(), **machine_identity()}
+        identity = {
+            "method": {"name": "sgd", **asdict(self)},
+            "data": state.grid.fingerprint(),
+            "ids": f"{checksum_of((ratings.user_ids.keys, ratings.catalogue.ids.keys)):08x}",
+            "scale": str(ratings.scale),
+            "mean": state.grid.mean,
+            **machine_identity(),
+        }
         return Snapshots(plan, identity)
 
     def rate(self, epoch: int) -> float:
@@ -218,8 +227,14 @@ def _go_on(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None) ->
     found = snapshots.latest()
     if found is None:
         return []
-    for name, array in state.parameters().items():
-        array[:] = found.tensors[name]
-    if watch is not None:
-        watch.go_on(found.tensors, found.facts["stopping"])
-    return [EpochRecord(**record) for record in found.facts["history"]]
+    try:
+        history = [EpochRecord(**record) for record in found.facts["history"]]
+        if len(history) != found.epoch:
+            raise ValueError(f"{len(history)} records of {found.epoch} epochs")
+        for name, array in state.parameters().items():
+            array[:] = found.tensors[name]
+        if watch is not None:
+            watch.go_on(found.tensors, found.facts["stopping"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"the checkpoint of epoch {found.epoch} is damaged: {error}") from None
+    return history

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.kernels.ordering import rows_ascend
 from dpmf.kernels.scoring import NEVER, best_items_of_people
 from dpmf.model.person import Recommendation, as_recommendation, check_k, position_of
 from dpmf.model.release import Release
@@ -75,6 +77,8 @@ def recommend_many(
         n_threads: all CPUs by default.
     """
     check_k(k)
+    if not rows_ascend(seen_indptr, seen_items):
+        raise InvalidArgument("the items that people have seen must stand in ascending order, each once per person")
     n_people = len(factors)
     best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
     best_scores = np.empty(best_items.shape, np.float32)

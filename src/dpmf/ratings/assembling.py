@@ -32,8 +32,9 @@ def assemble(
     duplicates: str = "last",
     missing: float | None = None,
     name: str = "",
+    quiet: bool = False,
 ) -> Ratings:
-    """Return checked, ordered ratings; arguments as in `Ratings.of`.
+    """Return checked, ordered ratings; arguments as in `Ratings.of`, and whether to say nothing of duplicates.
 
     Raises:
         InvalidRatings: no rating at all, a value that is missing, infinite or off the scale, or (with
@@ -59,7 +60,7 @@ def assemble(
         order = order_pairs(users, items, len(user_ids), len(catalogue))
         users, items, values = users[order], items[order], values[order]
         times = None if times is None else times[order]
-    users, items, values, times = _merge(users, items, values, times, duplicates, columns, catalogue)
+    users, items, values, times = _merge(users, items, values, times, duplicates, columns, catalogue, quiet)
     return Ratings(
         indptr=row_pointers(users, len(user_ids)),
         items=items,
@@ -117,6 +118,7 @@ def _merge(
     duplicates: str,
     columns: Columns,
     catalogue: Items,
+    quiet: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], NDArray[np.int64] | None]:
     """Leave one rating per pair, pairs in order."""
     again = np.zeros(len(users), np.bool_)
@@ -139,7 +141,8 @@ def _merge(
         group = np.cumsum(~again) - 1
         sums = np.bincount(group, values.astype(np.float64)) / np.bincount(group)
         values = sums[group].astype(np.float32)
-    logger.warning("%d repeated (user, item) pairs: kept %s", int(again.sum()), f"the {duplicates} of each")
+    if not quiet:
+        logger.warning("%d repeated (user, item) pairs: kept %s", int(again.sum()), f"the {duplicates} of each")
     return users[keep], items[keep], values[keep], None if times is None else times[keep]
 
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmf.errors import InvalidRatings
+from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.assembling import assemble
 from dpmf.ratings.collecting import coding, refuse_missing_ids, seconds
-from dpmf.ratings.columns import Columns
+from dpmf.ratings.columns import Columns, whole_times
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
 from dpmf.ratings.locating import located
@@ -83,10 +83,10 @@ class ExternalRatings:
             self.catalogue.ids,
             table["item"].astype(np.int32),
             table["rating"].astype(np.float32),
-            table["timestamp"].astype(np.int64) if self._with_time else None,
+            whole_times(table["timestamp"], first_row=1) if self._with_time else None,
         )
         return assemble(
-            columns, scale=self.scale, catalogue=self.catalogue, duplicates=self._duplicates, name=self.name
+            columns, scale=self.scale, catalogue=self.catalogue, duplicates=self._duplicates, name=self.name, quiet=True
         )
 
 
@@ -135,22 +135,26 @@ def _sorted(
     seen_items, item = _ids(source, "item", kinds["item"])
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
-    scale = _checked_scale(source, scale, missing)
+    if scale is None:
+        raise InvalidArgument("streaming needs to know the rating scale beforehand: give it, such as --scale 1:5")
+    _check_values(source, scale, missing)
     places = np.empty(len(users), np.int64)
     places[users.hash_order] = np.arange(len(users))
     _register(source, "places", _keys(users, user), "place", places)
     positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
     _register(source, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
-    with_time = "timestamp" in kinds
-    time = f", {seconds(kinds['timestamp'])} AS moment" if with_time else ""
+    moment = seconds(kinds["timestamp"]) if "timestamp" in kinds else None
+    if moment is not None and source.first("SELECT 1", f"WHERE {moment} IS NULL OR NOT isfinite({moment}) LIMIT 1"):
+        logger.warning("the timestamps are left out: not every rating has one")
+        moment = None
+    time = "" if moment is None else f", {moment} AS timestamp"
     plain = (
         f"SELECT {user} AS user_key, {item} AS item_key, TRY_CAST(rating AS FLOAT) AS rating, "
         f"{source.row} AS row{time} FROM {source.relation}"
     )
-    # Times become ranks by the order of sorting; only their order counts.
-    moment = ", CAST(floor(moment * 1e6) AS BIGINT) AS timestamp" if with_time else ""
+    chosen = "place, position AS item, rating" + (", timestamp" if time else "")
     source.connection.execute(
-        f"CREATE TABLE store.sorted AS SELECT place, position AS item, rating{moment} FROM ({plain}) "
+        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({plain}) "
         "JOIN places ON user_key = places.key JOIN positions ON item_key = positions.key "
         f"WHERE NOT {_absent('rating', missing)} ORDER BY place, position, row",
         dict(source.parameters),
@@ -159,11 +163,13 @@ def _sorted(
     n_rows = source.connection.execute("SELECT count(*) FROM sorted").fetchall()[0][0]
     if not n_rows:
         raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
-    if with_time and source.connection.execute("SELECT 1 FROM sorted WHERE timestamp IS NULL LIMIT 1").fetchall():
-        logger.warning("the timestamps are left out: not every rating has one")
-        with_time = False
+    if (positions < 0).any():
+        listed = "SELECT count(*) FROM (" + plain + ") JOIN positions ON item_key = positions.key"
+        n_all = source.first("SELECT count(*)")[0]
+        left_out = n_all - source.connection.execute(listed, dict(source.parameters)).fetchall()[0][0]
+        logger.warning("%d ratings of items outside the catalogue are left out", left_out)
     rows = max(memory // 5 // _BYTES_PER_RATING, 1000)
-    return ExternalRatings(users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, with_time)
+    return ExternalRatings(users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, bool(time))
 
 
 def _ids(source: Source, role: str, kind: str) -> tuple[Ids, str]:
@@ -189,22 +195,19 @@ def _absent(value: str, missing: float | None) -> str:
     """Return the SQL that tells whether a value means "no rating"."""
     if missing is None:
         return "false"
-    return f"isnan({value})" if np.isnan(missing) else f"({value} = CAST({float(missing)!r} AS FLOAT))"
+    return (
+        f"({value} IS NULL OR isnan({value}))"
+        if np.isnan(missing)
+        else f"({value} = CAST({float(missing)!r} AS FLOAT))"
+    )
 
 
-def _checked_scale(source: Source, scale: Scale | None, missing: float | None) -> Scale:
-    """Return the scale, after refusing values that are off it or no ratings at all."""
+def _check_values(source: Source, scale: Scale, missing: float | None) -> None:
+    """Refuse values that are off the scale or no ratings at all, with the number of the first row that has one."""
     value = "TRY_CAST(rating AS FLOAT)"
-    absent = _absent(value, missing)
-    off = "" if scale is None else f"OR {value} < {scale.lo!r} OR {value} > {scale.hi!r}"
-    bad = f"WHERE NOT coalesce({absent}, false) AND ({value} IS NULL OR NOT isfinite({value}) {off})"
+    off = f"{value} IS NULL OR NOT isfinite({value}) OR {value} < {scale.lo!r} OR {value} > {scale.hi!r}"
+    bad = f"WHERE NOT coalesce({_absent(value, missing)}, false) AND ({off})"
     row = source.first(f"SELECT min({source.row})", bad)[0]
     if row is not None:
-        wrong = "missing, infinite, not a number" + ("" if scale is None else f" or off the scale {scale}")
+        wrong = f"missing, infinite, not a number or off the scale {scale}"
         raise InvalidRatings(f"the rating in row {row + source.first_row} is {wrong}: mend or remove it")
-    if scale is not None:
-        return scale
-    lo, hi = source.first(f"SELECT min({value}), max({value})", f"WHERE NOT coalesce({absent}, false)")
-    if lo is None:
-        raise InvalidRatings("there are no ratings: the source is empty")
-    return Scale(float(lo), float(hi) if hi > lo else float(lo) + 1.0, declared=False)
