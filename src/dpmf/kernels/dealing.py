@@ -40,6 +40,11 @@ def collect_values(values: NDArray[np.float32], table: NDArray[np.float32], fill
     return filled
 
 
+def collect_values_reference(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what `collect_values` writes to an empty table."""
+    return np.unique(values)
+
+
 @kernel
 def sum_on_grid(values: NDArray[np.float32], lo: float, hi: float) -> int:
     """Return the sum of the values as whole steps of 2^-24 of the scale above `lo`: exact, so in any order the same."""
@@ -47,6 +52,11 @@ def sum_on_grid(values: NDArray[np.float32], lo: float, hi: float) -> int:
     for value in values:
         total += np.int64(np.rint((np.float64(value) - lo) / (hi - lo) * _STEPS))
     return int(total)
+
+
+def sum_on_grid_reference(values: NDArray[np.float32], lo: float, hi: float) -> int:
+    """Return what `sum_on_grid` returns."""
+    return int(np.rint((values.astype(np.float64) - lo) / (hi - lo) * _STEPS).astype(np.int64).sum())
 
 
 def mean_on_grid(total: int, count: int, lo: float, hi: float) -> float:
@@ -89,6 +99,13 @@ def count_tiers(
         for p in range(indptr[i], indptr[i + 1]):
             counts[tiers[items[p]]] += 1
     return counts
+
+
+def count_tiers_reference(
+    users: NDArray[np.int32], items: NDArray[np.int32], strip: NDArray[np.int64], tiers: NDArray[np.int32], size: int
+) -> NDArray[np.int64]:
+    """Return what `count_tiers` returns for the users of a strip."""
+    return np.bincount(tiers[items[np.isin(users, strip)]], minlength=size)
 
 
 @kernel

@@ -7,6 +7,7 @@ array([1, 0, 2])
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ def pairs_in_order(users: NDArray[np.int32], items: NDArray[np.int32]) -> bool:
         if users[p] < users[p - 1] or (users[p] == users[p - 1] and items[p] < items[p - 1]):
             return False
     return True
+
+
+def pairs_in_order_reference(users: NDArray[np.int32], items: NDArray[np.int32]) -> bool:
+    """Return what `pairs_in_order` returns."""
+    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
+    return pairs == sorted(pairs)
 
 
 @kernel
@@ -65,6 +72,11 @@ def row_pointers(users: NDArray[np.int32], n_users: int) -> NDArray[np.int64]:
     return _starts(users, n_users)
 
 
+def row_pointers_reference(users: NDArray[np.int32], n_users: int) -> NDArray[np.int64]:
+    """Return what `row_pointers` returns."""
+    return np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
+
+
 @kernel
 def kept_pointers(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return where each user's ratings begin once only those marked are left."""
@@ -90,6 +102,12 @@ def rows_ascend(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
             if items[p] <= items[p - 1]:
                 return False
     return True
+
+
+def rows_ascend_reference(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
+    """Return what `rows_ascend` returns."""
+    rows = (items[first:last].tolist() for first, last in pairwise(indptr.tolist()))
+    return all(row == sorted(set(row)) for row in rows)
 
 
 @kernel
@@ -152,6 +170,11 @@ def mark_present(ids: NDArray[Any], lowest: int, present: NDArray[np.bool_]) -> 
         present[np.int64(one) - lowest] = True
 
 
+def mark_present_reference(ids: NDArray[Any], lowest: int, size: int) -> NDArray[np.bool_]:
+    """Return what `mark_present` writes to an array of so many places."""
+    return np.isin(np.arange(lowest, lowest + size), ids)
+
+
 @kernel
 def look_up(ids: NDArray[Any], lowest: int, table: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
     """Write to codes (out) table[id - lowest] for every id, and -1 for ids outside the table."""
@@ -161,3 +184,9 @@ def look_up(ids: NDArray[Any], lowest: int, table: NDArray[np.int32], codes: NDA
             codes[p] = table[place]
         else:
             codes[p] = -1
+
+
+def look_up_reference(ids: NDArray[Any], lowest: int, table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return what `look_up` writes."""
+    known = dict(enumerate(table.tolist(), start=lowest))
+    return np.array([known.get(one, -1) for one in ids.tolist()], np.int32)

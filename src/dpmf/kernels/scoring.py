@@ -84,6 +84,14 @@ def score_tile(
     return np.float32(greatest)
 
 
+def score_tile_reference(
+    u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, count: int
+) -> NDArray[np.float64]:
+    """Return what `score_tile` writes, for so many items."""
+    tile = slice(first, first + count)
+    return np.asarray(c[tile].astype(np.float64) + u.astype(np.float64) @ VT[:, tile])
+
+
 @kernel
 def _sink(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, score: float) -> None:
     """Replace the first entry of a heap (both out), its worst, and restore its order: worst first.
