@@ -77,6 +77,8 @@ BAD = {
     f"{TRAIN} --model good.csv/r": "good.csv",
     f"{TRAIN} --speed 9": "--speed",
     f"{TRAIN} --epsilon 1 --out r": "sgd is not private",
+    f"{TRAIN} --epsilon nan --out r": "sgd is not private",
+    f"{TRAIN} --epsilon=-inf --out r": "sgd is not private",
     f"{TRAIN} --split last": "say how much with --holdout",
     f"{TRAIN} --out r --model r": "choose folders that are apart",
     f"{TRAIN} --out r --model r/model": "choose folders that are apart",

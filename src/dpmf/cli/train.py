@@ -68,7 +68,7 @@ def train(
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
-    if epsilon is not None and not math.isinf(epsilon):
+    if epsilon is not None and epsilon != math.inf:
         raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
     if holdout is not None:
         check_holdout(holdout, how)
@@ -120,12 +120,9 @@ def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], 
         return train_and_test(method, read_ratings(data, **reading), **split, **how)
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
-    per_row = 4 * (method.n_factors + 1)
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
         scratch, prepared = Path(folder), None
-        with streaming_source(
-            data, memory=memory, scratch=scratch, factor_bytes_per_row=per_row, **reading_arguments(**reading)
-        ) as source:
+        with streaming_source(data, memory=memory, scratch=scratch, **reading_arguments(**reading)) as source:
             if source is not None:
                 prepared = prepare(source, memory=memory, scratch=scratch, **split)
         if prepared is None:

@@ -45,7 +45,7 @@ _PACKING = 10  # how much smaller a packed text file may be
 
 @contextmanager
 def streaming_source(
-    data: str, *, memory: int, scratch: Path, factor_bytes_per_row: int, **options: Any
+    data: str, *, memory: int, scratch: Path, **options: Any
 ) -> Iterator[ExternalRatings | InPieces | None]:
     """Yield the ratings to stream if they do not fit in memory, and None if they do.
 
@@ -53,14 +53,11 @@ def streaming_source(
         data: a catalogue name, a file or a folder.
         memory: how many bytes there are.
         scratch: a folder for sorting.
-        factor_bytes_per_row: what the factors of a user or an item take.
         options: as in `dpmf.ratings.reading.read`.
     """
     if data == "synthetic" and not Path(data).exists():
         ratings = Ratings.read(data, **options)
-        rows = ratings.n_users + ratings.n_items
-        fits = len(ratings) * _BYTES_PER_RATING + rows * factor_bytes_per_row <= memory
-        yield None if fits else InPieces(ratings)
+        yield None if len(ratings) * _BYTES_PER_RATING <= memory else InPieces(ratings)
         return
     found = located(data, **{name: value for name, value in options.items() if name != "duplicates"})
     if _rows_about(found) * _BYTES_PER_RATING <= memory:

@@ -34,7 +34,8 @@ from dpmf.ratings.ids import Ids
 
 FORMAT_VERSION = 1
 FILES = ("blocks.bin", "layout.safetensors", "layout.json")
-_TENSORS = ("user_order", "item_order", "strip_starts", "tier_starts", "table", "pointers", "checksums")
+_LAYOUT = ("user_order", "item_order", "strip_starts", "tier_starts")
+_TENSORS = (*_LAYOUT, "table", "pointers", "checksums", "user_counts", "item_counts")
 Pieces = Callable[[], Iterable[Ratings]]
 
 
@@ -46,6 +47,7 @@ class BlockFile:
         folder: where they are.
         layout, table, pointers, mean: as in `dpmf.engine.grid.BlockGrid`.
         checksums: CRC-32 of every block, checked when it is first read.
+        user_counts, item_counts: ratings per user and per item, by their positions in the ratings.
     """
 
     folder: Path
@@ -54,8 +56,10 @@ class BlockFile:
     pointers: NDArray[np.int64]
     mean: float
     checksums: NDArray[np.uint32]
-    _checked: set[int] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    user_counts: NDArray[np.int64]
+    item_counts: NDArray[np.int64]
+    _checked: set[int] = field(default_factory=set, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
     def build(cls, pieces: Pieces, user_ids: Ids, n_items: int, folder: Path, *, size: int | None = None) -> BlockFile:
@@ -90,6 +94,8 @@ class BlockFile:
                 "table": tally.table,
                 "pointers": np.array(pointers, np.int64),
                 "checksums": np.array(checksums, np.uint32),
+                "user_counts": counts,
+                "item_counts": tally.item_counts,
             }
             save_tensors(work / "layout.safetensors", tensors)
             facts = {"format": "dpmf-blocks", "version": FORMAT_VERSION, "size": layout.size, "mean": tally.mean}
@@ -110,10 +116,10 @@ class BlockFile:
         tensors = load_tensors(folder / "layout.safetensors", _TENSORS)
         if sha256_of(folder / "layout.safetensors") != facts.get("sha256"):
             raise DamagedFile(f"{folder / 'layout.safetensors'} is damaged: ingest the data again")
-        table, pointers, checksums = (tensors.pop(name) for name in ("table", "pointers", "checksums"))
-        opened = cls(folder, Layout(int(facts["size"]), **tensors), table, pointers, float(facts["mean"]), checksums)
+        layout = Layout(int(facts["size"]), **{name: tensors.pop(name) for name in _LAYOUT})
+        opened = cls(folder, layout, mean=float(facts["mean"]), **tensors)
         there = (folder / "blocks.bin").stat().st_size if (folder / "blocks.bin").is_file() else 0
-        if there != int(pointers[-1]) * opened.bytes_per_rating:
+        if there != len(opened) * opened.bytes_per_rating:
             raise DamagedFile(f"{folder / 'blocks.bin'} is truncated or missing: ingest the data again")
         return opened
 

@@ -32,8 +32,6 @@ class StoredRatings:
     Attributes:
         blocks: the ratings.
         user_ids, catalogue, scale: as in `Ratings`.
-        user_counts: shape (n_users,), ratings per user.
-        item_counts: shape (n_items,), ratings per item.
         memory: how many bytes training may use for factors and blocks together.
         name: what to call the data set in reports.
     """
@@ -42,8 +40,6 @@ class StoredRatings:
     user_ids: Ids
     catalogue: Items
     scale: Scale
-    user_counts: NDArray[np.int64]
-    item_counts: NDArray[np.int64]
     memory: int
     name: str = ""
 
@@ -53,27 +49,10 @@ class StoredRatings:
     ) -> StoredRatings:
         """Write ratings that come in pieces to a folder, readable by its owner only; see `BlockFile.build`."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        counts = np.zeros(len(user_ids), np.int64)
-        popularity = np.zeros(len(catalogue), np.int64)
-        passes = 0
-
-        def recorded() -> Iterable[Ratings]:
-            nonlocal passes
-            passes += 1
-            return record(pieces()) if passes == 1 else pieces()
-
-        def record(them: Iterable[Ratings]) -> Iterator[Ratings]:
-            done = 0
-            with (folder / "seen.bin").open("wb") as file:
-                for piece in them:
-                    counts[user_ids.hash_order[done : done + piece.n_users]] = np.diff(piece.indptr)
-                    popularity.__iadd__(np.bincount(piece.items, minlength=len(catalogue)))
-                    file.write(piece.items.tobytes())
-                    done += piece.n_users
-                    yield piece
-
-        blocks = BlockFile.build(recorded, user_ids, len(catalogue), folder / "blocks")
-        return cls(blocks, user_ids, catalogue, scale, counts, popularity, memory, name)
+        # The first of the two passes also writes down who rated what, for recommendations later on.
+        passes = iter((lambda: _recorded(pieces(), folder / "seen.bin"), pieces))
+        blocks = BlockFile.build(lambda: next(passes)(), user_ids, len(catalogue), folder / "blocks")
+        return cls(blocks, user_ids, catalogue, scale, memory, name)
 
     def capacity(self, factor_bytes: int) -> int:
         """Return how many ratings may be held beside so many bytes of factors: half of what is left, for safety."""
@@ -81,15 +60,15 @@ class StoredRatings:
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
-        indptr = np.concatenate([[0], np.cumsum(self.user_counts)])
+        indptr = np.concatenate([[0], np.cumsum(self.blocks.user_counts)])
         by_hash = self.user_ids.hash_order
         starts = np.empty(len(by_hash), np.int64)
-        starts[by_hash] = np.concatenate([[0], np.cumsum(self.user_counts[by_hash])[:-1]])
+        starts[by_hash] = np.concatenate([[0], np.cumsum(self.blocks.user_counts[by_hash])[:-1]])
         source = os.open(self.blocks.folder.parent / "seen.bin", os.O_RDONLY)
         target = self.blocks.folder.parent / "seen-in-order.bin"
         try:
             with target.open("wb", buffering=1 << 20) as file:
-                for start, count in zip(starts.tolist(), self.user_counts.tolist(), strict=True):
+                for start, count in zip(starts.tolist(), self.blocks.user_counts.tolist(), strict=True):
                     file.write(os.pread(source, 4 * count, 4 * start))
         finally:
             os.close(source)
@@ -112,3 +91,11 @@ class StoredRatings:
         return (
             f"StoredRatings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
         )
+
+
+def _recorded(pieces: Iterable[Ratings], path: Path) -> Iterator[Ratings]:
+    """Pass pieces on, and write the items of their ratings to a file."""
+    with path.open("wb") as file:
+        for piece in pieces:
+            file.write(piece.items.tobytes())
+            yield piece

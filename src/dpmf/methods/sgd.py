@@ -212,7 +212,7 @@ class SGD:
 def _counts(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the ratings per user and per item."""
     if isinstance(ratings, StoredRatings):
-        return ratings.user_counts, ratings.item_counts
+        return ratings.blocks.user_counts, ratings.blocks.item_counts
     return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)
 
 
