@@ -12,11 +12,12 @@ import pytest
 from hypothesis import settings
 
 from dpmf.cli import main
+from dpmf.engine.stored import StoredRatings
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.ingesting import ingest
+from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 # The first call of a kernel may compile it, so no deadline; and the same examples in every run.
@@ -55,7 +56,7 @@ def small_ratings() -> Ratings:
 def data_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that holds the small ratings in dpmf's own form."""
     folder = tmp_path_factory.mktemp("data") / "small"
-    ingest(small_ratings, folder)
+    StoredRatings.build(InPieces(small_ratings), folder)
     return folder
 
 

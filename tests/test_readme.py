@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dpmf.ratings.ingesting import ingest
 from dpmf.ratings.synthetic import make
 
 README = Path(__file__).parent.parent / "README.md"
@@ -15,8 +14,10 @@ README = Path(__file__).parent.parent / "README.md"
 
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = make(200, 60)
-    ingest(ratings, tmp_path / "data")
-    monkeypatch.chdir(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    catalogue = ratings.catalogue
+    named = zip(catalogue.ids, catalogue.titles, catalogue.genres, strict=True)
+    Path("items.csv").write_text("\n".join(["item,title,genres", *(",".join(map(str, one)) for one in named)]))
     rows = zip(ratings.user_ids.array[ratings.users], ratings.items + 1, ratings.values, strict=True)
     lines = ["user,item,rating", *(f"{user},{item},{value:g}" for user, item, value in rows)]
     Path("ratings.csv").write_text("\n".join(lines))

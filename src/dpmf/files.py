@@ -22,7 +22,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,19 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
+
+
+def scratch_file(folder: Path) -> IO[bytes]:
+    """Return a file without a name, on the disk of a folder; elsewhere if that may only be read.
+
+    It vanishes when it is closed and no array is mapped to it any more.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=folder, buffering=_CHUNK)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM):
+            raise
+        return tempfile.TemporaryFile(buffering=_CHUNK)
 
 
 def check_replaceable(path: Path, may_replace: Collection[str]) -> None:

@@ -275,6 +275,26 @@ def test_too_little_memory_streams_to_the_same_bytes(
     assert not train("roomy", "--memory", "1GB")["streamed"]
 
 
+@pytest.mark.parametrize("options", ["", "--holdout 0.2", "--holdout 1 --split last"])
+def test_a_file_and_its_store_train_to_the_same_bytes(command: Command, tmp_path: Path, options: str) -> None:
+    rows = [(user, item, 1 + (user * item) % 5, user + 7 * item) for user in range(60) for item in range(user % 9 + 3)]
+    source, store = tmp_path / "ratings.csv", tmp_path / "store"
+    source.write_text("\n".join(["user,item,rating,timestamp", *(",".join(map(str, row)) for row in rows)]))
+    scale = ("--scale", "1:5")
+    assert command("data", "ingest", str(source), str(store), *scale, "--memory", "1KB").returncode == 0
+    assert command("data", "ingest", str(source), f"{store}2", *scale).returncode == 0
+    for file in ("store.json", "items.bin", "values.bin", "times.bin", "blocks/blocks.bin"):
+        assert (store / file).read_bytes() == Path(f"{store}2", file).read_bytes()
+    releases = set()
+    ways = [(source, scale), (source, (*scale, "--memory", "1KB")), (store, ()), (store, ("--memory", "1KB"))]
+    for number, (data, more) in enumerate(ways):
+        line = f"--method sgd --factors 4 --epochs 2 {options} --out {tmp_path}/{number}".split()
+        assert command("train", str(data), *line, *more).returncode == 0
+        releases.add((tmp_path / str(number) / "release.safetensors").read_bytes())
+    assert len(releases) == 1
+    assert not list(store.glob("seen*"))
+
+
 def test_synthetic_ratings_can_be_streamed_too(command: Command) -> None:
     done = command("train", "synthetic", "--method", "sgd", "--epochs", "1", "--memory", "100KB", "--json")
     assert json.loads(done.stdout)["streamed"]
@@ -282,7 +302,11 @@ def test_synthetic_ratings_can_be_streamed_too(command: Command) -> None:
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
-    [(["--memory", "lots"], "amount of memory"), (["--memory", "1KB", "--split", "last", "--holdout", "1"], "needs")],
+    [
+        (["--memory", "lots"], "amount of memory"),
+        (["--memory", "1KB", "--split", "last", "--holdout", "1"], "needs a timestamp"),
+        (["--memory", "1KB", "--scale", "1:9"], "scale cannot be given for ratings that are ingested"),
+    ],
 )
 def test_streaming_refuses_what_it_cannot_do(
     command: Command, data_folder: Path, options: list[str], complaint: str

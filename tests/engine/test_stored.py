@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import of_users, pieces_of
+from dpmf.ratings.pieces import InPieces, of_users, pieces_of
 from dpmf.ratings.synthetic import make
 
 
@@ -25,12 +26,18 @@ def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
     return make(150, 60)
 
 
-def store(ratings: Ratings, folder: Path, *, users_per_piece: int = 40, memory: int = 1000) -> StoredRatings:
-    def pieces() -> object:
-        return pieces_of(ratings, users_per_piece)
+@dataclass(frozen=True)
+class Pieces(InPieces):
+    """Ratings in pieces of a given size."""
 
-    facts = ratings.user_ids, ratings.catalogue, ratings.scale
-    return StoredRatings.build(pieces, *facts, folder, memory=memory)  # type: ignore[arg-type]
+    users_per_piece: int = 40
+
+    def pieces(self) -> Iterator[Ratings]:
+        return pieces_of(self.ratings, self.users_per_piece)
+
+
+def store(ratings: Ratings, folder: Path, *, users_per_piece: int = 40, memory: int = 1000) -> StoredRatings:
+    return StoredRatings.build(Pieces(ratings, users_per_piece), folder, memory=memory)
 
 
 @pytest.mark.parametrize("users_per_piece", [1, 7, 150])

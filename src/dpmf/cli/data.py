@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpmf.cli.options import read_ratings, reading_options
+from dpmf.cli.options import parse_size, read_ratings, reading_arguments, reading_options
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
 
@@ -99,24 +101,29 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @click.argument("source", metavar="DATA")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace an ingested data set that is already in FOLDER.")
+@click.option("--memory", metavar="SIZE", help="Sort on the disk if the ratings take more than this, such as 1GB.")
 @reading_options
 @json_option
-def ingest(source: str, folder: Path, replace: bool, as_json: bool, **reading: Any) -> None:
-    """Read DATA once, check it, and write it to FOLDER in dpmf's own form, which opens quickly."""
+def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **reading: Any) -> None:
+    """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
+    from dpmf.compare.streaming import streaming_source
+    from dpmf.engine.stored import FILES, StoredRatings
     from dpmf.files import check_replaceable
-    from dpmf.ratings.ingesting import FILES
-    from dpmf.ratings.ingesting import ingest as write
+    from dpmf.ratings.pieces import InPieces
 
     check_replaceable(folder, FILES if replace else ())
     if Path(source).exists() and Path(source).resolve() in (folder.resolve(), *folder.resolve().parents):
         raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
-    with progress("ingesting", None):
-        ratings = read_ratings(source, **reading)
-        write(ratings, folder)
+    limit = sys.maxsize if memory is None else parse_size(memory)
+    with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:
+        arguments = reading_arguments(**reading)
+        with streaming_source(source, memory=limit, scratch=Path(scratch), **arguments) as large:
+            ratings = InPieces(read_ratings(source, **reading)) if large is None else large
+            store = StoredRatings.build(ratings, folder)
     if as_json:
-        print_json({"folder": str(folder), "ratings": len(ratings), "users": ratings.n_users, "items": ratings.n_items})
+        print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
     else:
-        say(f"{ratings!r} written to {folder}")
+        say(f"{store!r} written to {folder}")
 
 
 @data.command()

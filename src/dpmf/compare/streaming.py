@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from dpmf.compare.running import Run
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import StoredRatings
-from dpmf.errors import InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.evaluating import own_means
 from dpmf.evaluation.metrics import mae, rmse
@@ -34,9 +33,11 @@ from dpmf.kernels.ordering import row_pointers
 from dpmf.methods import SGD
 from dpmf.methods.sgd import Callback
 from dpmf.ratings import Ratings
-from dpmf.ratings.external import ExternalRatings, external_ratings
+from dpmf.ratings.external import external_ratings
 from dpmf.ratings.locating import Located, located
+from dpmf.ratings.ondisk import RatingsOnDisk, Source, is_store
 from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.reading import refuse_options
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
 _BYTES_PER_LINE = 6  # of a text file, at least
@@ -44,9 +45,7 @@ _PACKING = 10  # how much smaller a packed text file may be
 
 
 @contextmanager
-def streaming_source(
-    data: str, *, memory: int, scratch: Path, **options: Any
-) -> Iterator[ExternalRatings | InPieces | None]:
+def streaming_source(data: str, *, memory: int, scratch: Path, **options: Any) -> Iterator[Source | None]:
     """Yield the ratings to stream if they do not fit in memory, and None if they do.
 
     Args:
@@ -55,6 +54,14 @@ def streaming_source(
         scratch: a folder for sorting.
         options: as in `dpmf.ratings.reading.read`.
     """
+    if is_store(data):
+        store = RatingsOnDisk.open(Path(data))
+        if len(store) * _BYTES_PER_RATING > memory:
+            refuse_options(options)
+            yield store
+        else:
+            yield None
+        return
     if data == "synthetic" and not Path(data).exists():
         ratings = Ratings.read(data, **options)
         yield None if len(ratings) * _BYTES_PER_RATING <= memory else InPieces(ratings)
@@ -91,24 +98,20 @@ class Prepared:
     means: NDArray[np.float64]
 
 
-def prepare(
-    source: ExternalRatings | InPieces, *, memory: int, scratch: Path, holdout: float, how: str, seed: int
-) -> Prepared:
+def prepare(source: Source, *, memory: int, scratch: Path, holdout: float, how: str, seed: int) -> Prepared:
     """Lay out ratings that come in pieces; once it is done, the source is no longer needed.
 
     Args:
-        source: the ratings.
+        source: the ratings. A store from which nothing is held out is used as it is.
         memory: bytes that factors and blocks may take while training.
         scratch: a folder for the blocks.
         holdout, how, seed: as in `dpmf.compare.running.train_and_test`.
     """
-    if holdout and how == "last":
-        raise InvalidArgument("--split last needs the ratings in memory: allow more, or hold out at random")
     split = _Split(source, holdout, how, seed)
-    training = StoredRatings.build(
-        split.training_pieces, source.user_ids, source.catalogue, source.scale, scratch / "store",
-        memory=memory, name=source.name,
-    )  # fmt: skip
+    if isinstance(source, RatingsOnDisk) and not holdout:
+        training = StoredRatings.open(source.folder, memory=memory)
+    else:
+        training = StoredRatings.build(split, scratch / "store", memory=memory)
     return Prepared(training, split.test(), split.means)
 
 
@@ -135,35 +138,33 @@ def train_streamed(
 class _Split:
     """Splits pieces as they pass; keeps the test parts, and everybody's mean over the training part."""
 
-    def __init__(self, source: ExternalRatings | InPieces, holdout: float, how: str, seed: int) -> None:
+    def __init__(self, source: Source, holdout: float, how: str, seed: int) -> None:
+        self.user_ids, self.catalogue = source.user_ids, source.catalogue
+        self.scale, self.name = source.scale, source.name
         self._source = source
         self._holdout, self._how, self._seed = holdout, how, seed
         self._tests: list[tuple[NDArray[np.int64], Ratings]] = []
-        self._passed = False
         self.means = np.full(len(source.user_ids), source.scale.middle)
 
-    def training_pieces(self) -> Iterator[Ratings]:
-        """Yield the training part of every piece."""
-        order, done = self._source.user_ids.hash_order, 0
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield the training part of every piece; to be called once."""
+        done = 0
         for piece in self._source.pieces():
-            positions = order[done : done + piece.n_users]
+            positions = self.user_ids.hash_order[done : done + piece.n_users]
             done += piece.n_users
             if not self._holdout:
                 yield piece
                 continue
             train, test = piece.split(self._holdout, seed=self._seed, how=self._how)
-            if not self._passed:
-                self._tests.append((positions, test))
-                self.means[positions] = own_means(train)
+            self._tests.append((positions, test))
+            self.means[positions] = own_means(train)
             yield train
-        self._passed = True
 
     def test(self) -> Ratings:
         """Return all test ratings, users in their usual order."""
-        source = self._source
         users = np.concatenate([np.zeros(0, np.int64), *(where[part.users] for where, part in self._tests)])
         items = np.concatenate([np.zeros(0, np.int32), *(part.items for _, part in self._tests)])
         values = np.concatenate([np.zeros(0, np.float32), *(part.values for _, part in self._tests)])
         order = np.argsort(users, kind="stable")
-        pointers = row_pointers(users[order].astype(np.int32), len(source.user_ids))
-        return Ratings(pointers, items[order], values[order], None, source.user_ids, source.catalogue, source.scale)
+        pointers = row_pointers(users[order].astype(np.int32), len(self.user_ids))
+        return Ratings(pointers, items[order], values[order], None, self.user_ids, self.catalogue, self.scale)

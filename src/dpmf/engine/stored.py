@@ -1,28 +1,30 @@
-"""Ratings that stay on the disk while a method trains on them.
+"""Ratings that stay on the disk while a method trains on them: their columns, and the block grid made of them.
 
 >>> import tempfile
->>> from dpmf.ratings.pieces import pieces_of
+>>> from dpmf.ratings.pieces import InPieces
 >>> from dpmf.ratings.synthetic import make
->>> ratings = make(50, 40)
->>> facts = ratings.user_ids, ratings.catalogue, ratings.scale
->>> stored = StoredRatings.build(lambda: pieces_of(ratings), *facts, Path(tempfile.mkdtemp()) / "store", memory=1 << 20)
->>> stored
+>>> StoredRatings.build(InPieces(make(50, 40)), Path(tempfile.mkdtemp()) / "store", memory=1 << 20)
 StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.blockfile import BlockFile, Pieces
-from dpmf.ratings import Items, Ratings, Scale
+from dpmf.engine.blockfile import BlockFile
+from dpmf.errors import DamagedFile
+from dpmf.files import new_folder, scratch_file
+from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.ondisk import FILES as COLUMN_FILES
+from dpmf.ratings.ondisk import RatingsOnDisk, Source
+
+FILES = (*COLUMN_FILES, "blocks")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,49 +32,62 @@ class StoredRatings:
     """Ratings on disk, in blocks.
 
     Attributes:
-        blocks: the ratings.
-        user_ids, catalogue, scale: as in `Ratings`.
+        columns: the ratings user by user.
+        blocks: the ratings block by block.
         memory: how many bytes training may use for factors and blocks together.
-        name: what to call the data set in reports.
     """
 
+    columns: RatingsOnDisk
     blocks: BlockFile
-    user_ids: Ids
-    catalogue: Items
-    scale: Scale
     memory: int
-    name: str = ""
 
     @classmethod
-    def build(
-        cls, pieces: Pieces, user_ids: Ids, catalogue: Items, scale: Scale, folder: Path, *, memory: int, name: str = ""
-    ) -> StoredRatings:
-        """Write ratings that come in pieces to a folder, readable by its owner only; see `BlockFile.build`."""
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # The first of the two passes also writes down who rated what, for recommendations later on.
-        passes = iter((lambda: _recorded(pieces(), folder / "seen.bin"), pieces))
-        blocks = BlockFile.build(lambda: next(passes)(), user_ids, len(catalogue), folder / "blocks")
-        return cls(blocks, user_ids, catalogue, scale, memory, name)
+    def build(cls, source: Source, folder: Path, *, memory: int = 0) -> StoredRatings:
+        """Write ratings that come in pieces to a folder, readable by its owner only: it appears whole or not at all."""
+        with new_folder(folder, may_replace=FILES, mode=0o700) as work:
+            columns = RatingsOnDisk.write(source, work)
+            BlockFile.build(columns.pieces, columns.user_ids, len(columns.catalogue), work / "blocks")
+        return cls.open(folder, memory=memory)
 
-    def capacity(self, factor_bytes: int) -> int:
-        """Return how many ratings may be held beside so many bytes of factors: half of what is left, for safety."""
-        return max((self.memory - factor_bytes) // 2 // self.blocks.bytes_per_rating, 1)
+    @classmethod
+    def open(cls, folder: Path, *, memory: int = 0) -> StoredRatings:
+        """Open what `build` wrote: a matter of milliseconds, because no rating is read."""
+        columns, blocks = RatingsOnDisk.open(folder), BlockFile.open(folder / "blocks")
+        sizes = len(columns), len(columns.user_ids), len(columns.catalogue)
+        if sizes != (len(blocks), len(blocks.user_counts), len(blocks.item_counts)):
+            raise DamagedFile(f"{folder / 'blocks'} was made from other ratings: ingest the data again")
+        return cls(columns, blocks, memory)
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
-        indptr = np.concatenate([[0], np.cumsum(self.blocks.user_counts)])
-        by_hash = self.user_ids.hash_order
+        by_hash, counts = self.user_ids.hash_order, self.columns.counts
         starts = np.empty(len(by_hash), np.int64)
-        starts[by_hash] = np.concatenate([[0], np.cumsum(self.blocks.user_counts[by_hash])[:-1]])
-        source = os.open(self.blocks.folder.parent / "seen.bin", os.O_RDONLY)
-        target = self.blocks.folder.parent / "seen-in-order.bin"
+        starts[by_hash] = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        indptr = self.columns.indptr
+        source = os.open(self.columns.folder / "items.bin", os.O_RDONLY)
         try:
-            with target.open("wb", buffering=1 << 20) as file:
-                for start, count in zip(starts.tolist(), self.blocks.user_counts.tolist(), strict=True):
+            with scratch_file(self.columns.folder) as file:
+                for start, count in zip(starts.tolist(), np.diff(indptr).tolist(), strict=True):
                     file.write(os.pread(source, 4 * count, 4 * start))
+                file.flush()
+                return indptr, np.memmap(file, np.int32, "r")
         finally:
             os.close(source)
-        return indptr, np.memmap(target, np.int32, "r")
+
+    @property
+    def user_ids(self) -> Ids:
+        """The users."""
+        return self.columns.user_ids
+
+    @property
+    def catalogue(self) -> Items:
+        """The items."""
+        return self.columns.catalogue
+
+    @property
+    def scale(self) -> Scale:
+        """The rating scale."""
+        return self.columns.scale
 
     @property
     def n_users(self) -> int:
@@ -93,9 +108,25 @@ class StoredRatings:
         )
 
 
-def _recorded(pieces: Iterable[Ratings], path: Path) -> Iterator[Ratings]:
-    """Pass pieces on, and write the items of their ratings to a file."""
-    with path.open("wb") as file:
-        for piece in pieces:
-            file.write(piece.items.tobytes())
-            yield piece
+@dataclass(frozen=True)
+class Room:
+    """What may be in memory while a method trains; without limits unless given.
+
+    Attributes:
+        capacity: how many ratings may be held at once; None for all.
+        user_folder: a folder on whose disk user factors are kept; None if they are in memory.
+    """
+
+    capacity: int | None = None
+    user_folder: Path | None = None
+
+    @classmethod
+    def for_factors(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
+        """Share out the memory: factors first, and of what is left half for ratings, for safety.
+
+        User factors that would take more than half of it go to the disk; a strip of them per thread stays.
+        """
+        of_users, of_items = (4 * (n_factors + 1) * count for count in (ratings.n_users, ratings.n_items))
+        folder = ratings.columns.folder if of_users > ratings.memory // 2 else None
+        resident = of_items + (of_users if folder is None else of_users * n_threads // ratings.blocks.size)
+        return cls(max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1), folder)

@@ -16,20 +16,25 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import BlockFile
-from dpmf.engine.factors import factor_rows, random_factors
+from dpmf.engine.factors import factor_rows, fill_randomly, padded
 from dpmf.engine.grid import Block, BlockGrid
+from dpmf.engine.mapped import MappedRows
 from dpmf.engine.threads import run_blocks
 from dpmf.errors import DpmfError
 from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
 from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.model import EpochRecord
 from dpmf.streams import mix, stream_key
+
+_USERS_AT_ONCE = 1 << 15
 
 
 @dataclass(eq=False)
@@ -44,6 +49,7 @@ class Descent:
         unit: of the rating scale, as in `dpmf.kernels.sgd`.
         seed: of the rounding of a 16-bit V.
         capacity: how many ratings may be in memory at once, if they are on disk.
+        mapped: what U is mapped from, if it is on the disk.
     """
 
     grid: BlockGrid | BlockFile
@@ -55,6 +61,7 @@ class Descent:
     unit: float
     seed: int
     capacity: int | None = None
+    mapped: MappedRows | None = None
 
     @classmethod
     def start(
@@ -69,6 +76,7 @@ class Descent:
         seed: int,
         packed: bool = False,
         capacity: int | None = None,
+        user_folder: Path | None = None,
     ) -> Descent:
         """Return biases of zero and random factors, each row made from its own key.
 
@@ -79,13 +87,21 @@ class Descent:
             sd: standard deviation of every factor.
             unit, seed, capacity: see the class.
             packed: whether item factors are stored in sixteen bits.
+            user_folder: a folder on whose disk user factors are kept; in memory unless given.
         """
         multiple = 2 * FLOATS_PER_LINE if packed else FLOATS_PER_LINE
-        layout = grid.layout
-        U = random_factors(stream_key(seed, "user factors"), user_keys[layout.user_order], n_factors, sd, multiple)
-        V = random_factors(stream_key(seed, "item factors"), item_keys[layout.item_order], n_factors, sd, multiple)
-        b, c = np.zeros(len(U), np.float32), np.zeros(len(V), np.float32)
-        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed, capacity)
+        layout, n_users, n_items = grid.layout, len(user_keys), len(item_keys)
+        mapped = None if user_folder is None else MappedRows(user_folder, (n_users, padded(n_factors, multiple)))
+        U = factor_rows(n_users, n_factors, multiple) if mapped is None else mapped.array
+        for first, last in pairwise(layout.strip_starts.tolist()):
+            keys = user_keys[layout.user_order[first:last]]
+            fill_randomly(stream_key(seed, "user factors"), keys, n_factors, sd, U[first:last])
+            if mapped is not None:
+                mapped.put_away(first, last)
+        V = factor_rows(n_items, n_factors, multiple)
+        fill_randomly(stream_key(seed, "item factors"), item_keys[layout.item_order], n_factors, sd, V)
+        b, c = np.zeros(n_users, np.float32), np.zeros(n_items, np.float32)
+        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed, capacity, mapped)
 
     def run_epoch(self, epoch: int, rate: float, regularization: float, n_threads: int) -> EpochRecord:
         """Visit every rating once."""
@@ -95,11 +111,14 @@ class Descent:
 
         def visit(strip: int, tier: int, block: Block) -> float:
             of_users, of_items = slice(strips[strip], strips[strip + 1]), slice(tiers[tier], tiers[tier + 1])
-            return sgd_block(
+            squared = sgd_block(
                 *block, self.grid.table,
                 self.U[of_users], self.V[of_items], self.b[of_users], self.c[of_items],
                 step, seeds[strip * size + tier],
             )  # fmt: skip
+            if self.mapped is not None:
+                self.mapped.put_away(strips[strip], strips[strip + 1])
+            return squared
 
         began = time.perf_counter()
         squared = float(run_blocks(visit, self.grid, n_threads, self.capacity).sum())
@@ -121,12 +140,24 @@ class Descent:
 
     def forget_unrated(self, user_counts: NDArray[np.int64], item_counts: NDArray[np.int64]) -> None:
         """Set the factors of users and items without a rating to 0: their random start says nothing about them."""
-        self.U[user_counts[self.grid.layout.user_order] == 0] = 0
+        for place in np.flatnonzero(user_counts[self.grid.layout.user_order] == 0):
+            self.U[place] = 0
         self.V[item_counts[self.grid.layout.item_order] == 0] = 0
 
     def user_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_users, K), and biases of users by their positions in the ratings."""
-        return _restored(self.U[:, : self.n_factors], self.b, self.grid.layout.user_order)
+        order = self.grid.layout.user_order
+        if self.mapped is None:
+            return _restored(self.U[:, : self.n_factors], self.b, order)
+        result = MappedRows(self.mapped.folder, (len(self.U), self.n_factors))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        for first in range(0, len(order), _USERS_AT_ONCE):
+            chosen = places[first : first + _USERS_AT_ONCE]
+            result.array[first : first + _USERS_AT_ONCE] = self.U[chosen, : self.n_factors]
+            self.mapped.put_away(0, len(order))
+            result.put_away(0, first + len(chosen))
+        return result.array, self.b[places]
 
     def item_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_items, K), and biases of items by their positions in the ratings."""

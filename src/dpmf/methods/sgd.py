@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
 from dpmf.engine.grid import BlockGrid, checksum_of
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
@@ -177,7 +177,7 @@ class SGD:
 
     def _start(self, ratings: Ratings | StoredRatings, n_threads: int) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
-        factor_bytes = 4 * (self.n_factors + 1) * (ratings.n_users + ratings.n_items)
+        room = Room.for_factors(ratings, self.n_factors, n_threads) if isinstance(ratings, StoredRatings) else Room()
         return Descent.start(
             ratings.blocks if isinstance(ratings, StoredRatings) else BlockGrid.build(ratings, n_threads=n_threads),
             ratings.user_ids.keys,
@@ -187,7 +187,8 @@ class SGD:
             unit=unit,
             seed=self.seed,
             packed=self.storage == "bfloat16",
-            capacity=ratings.capacity(factor_bytes) if isinstance(ratings, StoredRatings) else None,
+            capacity=room.capacity,
+            user_folder=room.user_folder,
         )
 
     def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from dpmf.errors import InvalidArgument
 from dpmf.files import dump_json, new_folder, write_text
-from dpmf.ratings.ingesting import FILES
 from dpmf.ratings.scan import open_database
 from dpmf.ratings.table import Scale
 
@@ -29,7 +28,7 @@ _ITEM_SKEW = 3.0
 def make_on_disk(
     folder: Path, *, n_ratings: int, n_users: int, n_items: int, scale: Scale, seed: int = 0, name: str = "made up"
 ) -> None:
-    """Write a data set in dpmf's own form.
+    """Write a data set: a folder with `ratings.parquet`, `items.csv` and `dataset.json`.
 
     Args:
         folder: where to; it must not hold anything else.
@@ -42,7 +41,7 @@ def make_on_disk(
     for what, count in (("ratings", n_ratings), ("users", n_users), ("items", n_items)):
         if count < 1:
             raise InvalidArgument(f"{count} {what} are too few: at least 1")
-    with new_folder(folder, may_replace=FILES) as work:
+    with new_folder(folder) as work:
         with open_database() as connection:
             target = str(work / "ratings.parquet").replace("'", "''")
             connection.execute("SET preserve_insertion_order = false")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings.assembling import assemble
@@ -19,6 +20,7 @@ from dpmf.ratings.columns import Columns
 from dpmf.ratings.grouped import read_grouped
 from dpmf.ratings.items import Items
 from dpmf.ratings.locating import Located, located
+from dpmf.ratings.ondisk import RatingsOnDisk, is_store
 from dpmf.ratings.table import Ratings, Scale
 
 
@@ -40,7 +42,7 @@ def read(
     Args:
         source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
             Netflix Prize or Yahoo Music layout); or a folder that holds one, perhaps with `items.csv` (the public
-            catalogue) and `dataset.json` (public facts: name, scale).
+            catalogue) and `dataset.json` (public facts: name, scale); or a folder that `dpmf data ingest` wrote.
         scale: lowest and highest possible rating, if the source does not declare them.
         items: the public catalogue or its file, if the source does not come with one.
         duplicates, missing: see `Ratings.of`.
@@ -52,6 +54,10 @@ def read(
         if any(option is not None for option in (missing, format, delimiter, header, columns)):
             raise InvalidArgument("synthetic ratings are made, not read: leave out options about files")
         return _synthetic(scale, items)
+    if is_store(source):
+        refuse_options({"missing": missing, "format": format, "delimiter": delimiter, "header": header,
+                        "columns": columns})  # fmt: skip
+        return _from_store(RatingsOnDisk.open(Path(source)), scale, items)
     found = located(
         source, scale=scale, items=items, missing=missing, format=format, delimiter=delimiter, header=header,
         columns=columns,
@@ -64,6 +70,29 @@ def read(
         missing=found.missing,
         name=found.name,
     )
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Refuse what can no longer be said about ratings that have been ingested; "duplicates" says nothing then."""
+    given = [name for name, value in options.items() if value is not None and name != "duplicates"]
+    if given:
+        raise InvalidArgument(f"{given[0]} cannot be given for ratings that are ingested: ingest them again with it")
+
+
+def _from_store(
+    store: RatingsOnDisk, scale: Scale | tuple[float, float] | None, items: Items | str | Path | None
+) -> Ratings:
+    ratings = store.load()
+    if scale is None and items is None:
+        return ratings
+    columns = Columns(
+        ratings.user_ids, ratings.users, ratings.catalogue.ids, ratings.items, ratings.values, ratings.timestamps
+    )
+    catalogue = items if isinstance(items, Items) or items is None else Items.read(items)
+    return assemble(
+        columns, scale=ratings.scale if scale is None else scale, catalogue=catalogue or ratings.catalogue,
+        name=ratings.name,
+    )  # fmt: skip
 
 
 def _columns(found: Located, memory: str | None) -> Columns:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings import ingesting as ingesting_module
-from dpmf.ratings.ingesting import ingest
+from dpmf.engine.blockfile import BlockFile
+from dpmf.engine.stored import FILES, StoredRatings
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.ratings import Items, Ratings, Scale, ondisk
+from dpmf.ratings.ondisk import RatingsOnDisk
+from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.synthetic import make
 
-if TYPE_CHECKING:
-    from ratings.conftest import Refused
+
+def ingest(ratings: Ratings, folder: Path) -> StoredRatings:
+    return StoredRatings.build(InPieces(ratings), folder)
 
 
 def assert_same(first: Ratings, second: Ratings) -> None:
@@ -76,16 +81,86 @@ def test_a_declared_scale_and_catalogue_come_back_declared(tmp_path: Path) -> No
     ratings = Ratings.of(["ann"], ["a"], [4.5], scale=(0.5, 5), catalogue=catalogue)
     ingest(ratings, tmp_path / "out")
     assert_same(Ratings.read(tmp_path / "out"), ratings)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"ratings.parquet", "items.csv", "dataset.json"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == set(FILES) - {"times.bin"}
 
 
-def test_what_was_only_seen_is_not_written_as_declared(tmp_path: Path) -> None:
+def test_what_was_only_seen_comes_back_undeclared(tmp_path: Path) -> None:
     ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4]), tmp_path / "out")
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"ratings.parquet", "dataset.json"}
-    assert json.loads((tmp_path / "out" / "dataset.json").read_text()) == {"name": "out"}
     again = Ratings.read(tmp_path / "out")
     assert again.scale == Scale(2, 4, declared=False)
     assert not again.catalogue.declared
+
+
+def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
+    ingest(Ratings.of(["ann"], ["a"], [2]), tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode & 0o077 == 0
+
+
+def test_pieces_are_small_and_users_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ondisk, "_RATINGS_PER_PIECE", 50)
+    ratings = make(60, 40)
+    stored = ingest(ratings, tmp_path / "out")
+    pieces = list(stored.columns.pieces())
+    assert len(pieces) > 5
+    assert all(len(piece) <= 50 or piece.n_users == 1 for piece in pieces)
+    order = ratings.user_ids.hash_order
+    assert [one for piece in pieces for one in piece.user_ids] == ratings.user_ids.array[order].tolist()
+    assert_same(stored.columns.load(), ratings)
+
+
+def test_another_catalogue_and_scale_can_be_read_onto(tmp_path: Path) -> None:
+    ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4], scale=(1, 5)), tmp_path / "out")
+    again = Ratings.read(tmp_path / "out", scale=(0, 10), items=Items.of(["c", "b"]))
+    assert (len(again), again.n_items, again.scale) == (1, 2, Scale(0, 10))
+
+
+@pytest.mark.parametrize("option", [{"delimiter": ","}, {"columns": {"user": "u"}}, {"missing": 3.0}])
+def test_options_about_files_are_refused(tmp_path: Path, option: dict[str, Any]) -> None:
+    ingest(Ratings.of(["ann"], ["a"], [3]), tmp_path / "out")
+    with pytest.raises(InvalidArgument, match="ingest them again"):
+        Ratings.read(tmp_path / "out", **option)
+
+
+@pytest.mark.parametrize("name", ["items.bin", "values.bin", "times.bin", "store.safetensors"])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_flipped_bit_is_noticed(tmp_path: Path, name: str, place: int) -> None:
+    ratings = Ratings.of(["ann", "bob"], ["a", "b"], [2, 4], [7, 8], scale=(1, 5))
+    ingest(ratings, tmp_path / "out")
+    path = tmp_path / "out" / name
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile, match=r"ingest the data again|safetensors"):
+        Ratings.read(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["items.bin", "store.json", "store.safetensors"])
+def test_a_truncated_or_missing_file_is_noticed(tmp_path: Path, name: str) -> None:
+    ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4]), tmp_path / "out")
+    path = tmp_path / "out" / name
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(DamagedFile):
+        Ratings.read(tmp_path / "out")
+    path.unlink()
+    with pytest.raises(DamagedFile):
+        RatingsOnDisk.open(tmp_path / "out")
+
+
+def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
+    ingest(Ratings.of(["ann"], ["a"], [2]), tmp_path / "out")
+    facts = tmp_path / "out" / "store.json"
+    facts.write_text(facts.read_text().replace('"version": 1', '"version": 9'))
+    with pytest.raises(DamagedFile, match="store of format 9, not 1: ingest the data again"):
+        Ratings.read(tmp_path / "out")
+
+
+def test_blocks_of_other_ratings_are_refused(tmp_path: Path) -> None:
+    ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4]), tmp_path / "one")
+    ingest(Ratings.of(["ann"], ["a"], [2]), tmp_path / "two")
+    shutil.rmtree(tmp_path / "one" / "blocks")
+    shutil.copytree(tmp_path / "two" / "blocks", tmp_path / "one" / "blocks")
+    with pytest.raises(DamagedFile, match="other ratings"):
+        StoredRatings.open(tmp_path / "one")
 
 
 def test_the_name_is_kept(tmp_path: Path) -> None:
@@ -94,14 +169,13 @@ def test_the_name_is_kept(tmp_path: Path) -> None:
     assert Ratings.read(tmp_path / "out").name == "films"
 
 
-def test_an_ingested_folder_may_be_replaced_but_no_other(tmp_path: Path, refused: Refused) -> None:
+def test_an_ingested_folder_may_be_replaced_but_no_other(tmp_path: Path) -> None:
     ratings = Ratings.of(["ann"], ["a"], [2], scale=(1, 5), catalogue=["a"])
     ingest(ratings, tmp_path / "out")
     ingest(Ratings.of(["bob"], ["a"], [3]), tmp_path / "out")
     assert list(Ratings.read(tmp_path / "out").user_ids) == ["bob"]
-    assert not (tmp_path / "out" / "items.csv").exists()
     (tmp_path / "out" / "notes.txt").write_text("mine")
-    with refused("notes.txt"):
+    with pytest.raises(InvalidArgument, match=r"notes\.txt"):
         ingest(ratings, tmp_path / "out")
     assert list(Ratings.read(tmp_path / "out").user_ids) == ["bob"]
 
@@ -112,7 +186,7 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path, monkey
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ingesting_module, "write_text", fail)
+    monkeypatch.setattr(BlockFile, "build", fail)
     with pytest.raises(KeyboardInterrupt):
         ingest(Ratings.of(["bob"], ["a"], [3]), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -122,11 +196,12 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path, monkey
 def test_a_full_disk_is_an_oserror_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk."""
     program = (
-        "import resource, numpy as np, dpmf; from pathlib import Path; from dpmf.ratings.ingesting import ingest\n"
+        "import resource, numpy as np, dpmf; from pathlib import Path\n"
+        "from dpmf.engine.stored import StoredRatings; from dpmf.ratings.pieces import InPieces\n"
         "values = np.random.default_rng(0).random(50_000)\n"
         "ratings = dpmf.Ratings.of(np.arange(50_000), np.zeros(50_000, int), values)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))\n"
-        "try: ingest(ratings, Path('out'))\n"
+        "try: StoredRatings.build(InPieces(ratings), Path('out'))\n"
         "except OSError as error: print('refused:', error)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)

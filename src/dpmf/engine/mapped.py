@@ -1,0 +1,46 @@
+"""Arrays that live in a file without a name and take memory only while they are used.
+
+>>> import tempfile
+>>> rows = MappedRows(Path(tempfile.mkdtemp()), (1000, 16))
+>>> rows.array[:] = 1
+>>> rows.put_away(0, 1000)
+>>> float(rows.array.sum())
+16000.0
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.files import scratch_file
+
+
+class MappedRows:
+    """Rows of float32, zero at first, in a file on the disk of a folder.
+
+    Attributes:
+        folder: the folder.
+        array: the rows. Pages of the file are read when they are touched.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int]) -> None:
+        self.folder = folder
+        self._row_bytes = 4 * shape[1]
+        size = max(shape[0] * self._row_bytes, 1)
+        with scratch_file(folder) as file:
+            file.truncate(size)
+            self._map = mmap.mmap(file.fileno(), size)
+        self.array: NDArray[np.float32] = np.frombuffer(self._map, np.float32, shape[0] * shape[1]).reshape(shape)
+
+    def put_away(self, first: int, last: int) -> None:
+        """Give the memory of rows first..last-1 back to the system, which keeps their content in the file."""
+        # Whole pages only, and none that other rows share: their owner may be at work on them.
+        page = mmap.PAGESIZE
+        begin = -(-first * self._row_bytes // page) * page
+        end = last * self._row_bytes // page * page
+        if end > begin and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
