@@ -12,9 +12,9 @@ from dpmf.engine.schedule import Schedule
 Block = tuple[int, int]
 
 
-def run_at_random(size: int, workers: int, chance: random.Random) -> list[Block]:
+def run_at_random(size: int, workers: int, chance: random.Random, first_tier: int = 0) -> list[Block]:
     """Start and finish blocks in an order that chance decides; return the blocks in the order they started."""
-    schedule = Schedule(size)
+    schedule = Schedule(size, first_tier)
     started: list[Block] = []
     running: list[Block] = []
     while not schedule.finished:
@@ -44,14 +44,14 @@ def test_any_interleaving_runs_every_block_once_and_without_conflict(
     assert sorted(started) == [(strip, tier) for strip in range(size) for tier in range(size)]
 
 
-@given(st.integers(1, 8), st.integers(1, 10), st.randoms(use_true_random=False))
+@given(st.integers(1, 8), st.integers(1, 10), st.randoms(use_true_random=False), st.integers(0, 7))
 def test_any_interleaving_keeps_the_order_of_blocks_that_share_a_strip_or_a_tier(
-    size: int, workers: int, chance: random.Random
+    size: int, workers: int, chance: random.Random, first: int
 ) -> None:
-    started = run_at_random(size, workers, chance)
+    started = run_at_random(size, workers, chance, first)
     for one in range(size):
-        assert [tier for strip, tier in started if strip == one] == [(one + d) % size for d in range(size)]
-        assert [strip for strip, tier in started if tier == one] == [(one - d) % size for d in range(size)]
+        assert [tier for strip, tier in started if strip == one] == [(one + first + d) % size for d in range(size)]
+        assert [strip for strip, tier in started if tier == one] == [(one - first - d) % size for d in range(size)]
 
 
 def test_as_many_blocks_as_strips_may_run_at_once() -> None:

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import product
 from types import TracebackType
 from typing import Any, Protocol
+
+from dpmf.engine.schedule import tier_at
 
 
 class Blocks(Protocol):
@@ -66,10 +69,12 @@ class DiskFeed:
         blocks: where to read from.
         capacity: how many ratings may be held at once; one block always may.
         notify: called when a block has been read, or reading has failed.
+        first_tier: of the epoch, see `dpmf.engine.schedule`.
     """
 
-    def __init__(self, blocks: Blocks, *, capacity: int, notify: Callable[[], None]) -> None:
+    def __init__(self, blocks: Blocks, *, capacity: int, notify: Callable[[], None], first_tier: int = 0) -> None:
         self._blocks = blocks
+        self._first_tier = first_tier
         self._capacity = capacity
         self._notify = notify
         self._held: dict[tuple[int, int], Any] = {}
@@ -113,7 +118,8 @@ class DiskFeed:
     def _read(self) -> None:
         size = self._blocks.size
         try:
-            for strip, tier in ((strip, (strip + step) % size) for step in range(size) for strip in range(size)):
+            for step, strip in product(range(size), repeat=2):
+                tier = tier_at(strip, step, self._first_tier, size)
                 weight = self._blocks.count(strip, tier)
                 if not self._make_room(weight):
                     return

@@ -1,8 +1,8 @@
 """Which block may run when.
 
-Strip s visits tier (s + d) mod T at step d of an epoch. A block may start when its strip's previous block is done and
-its tier's previous visitor, strip s + 1 at step d - 1, is done too. So no two running blocks share a user or an item,
-and every block finds its rows exactly as in the run on one thread.
+Strip s visits tier (s + f + d) mod T at step d of an epoch, f being the epoch's first tier. A block may start when its
+strip's previous block is done and its tier's previous visitor, strip s + 1 at step d - 1, is done too. So no two
+running blocks share a user or an item, and every block finds its rows exactly as in the run on one thread.
 
 >>> schedule = Schedule(2)
 >>> schedule.take(), schedule.take(), schedule.take()
@@ -20,8 +20,9 @@ from collections.abc import Callable
 class Schedule:
     """The state of one epoch over a T × T grid. Not locked: callers hold their own lock."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, first_tier: int = 0) -> None:
         self._size = size
+        self._first_tier = first_tier
         self._done = [0] * size  # steps finished, per strip
         self._busy = [False] * size
         self._left = size * size
@@ -38,7 +39,7 @@ class Schedule:
             is_ready: whether a block is at hand; one that is not is passed over.
         """
         for strip in sorted(range(self._size), key=self._done.__getitem__):
-            tier = (strip + self._done[strip]) % self._size
+            tier = tier_at(strip, self._done[strip], self._first_tier, self._size)
             if self._ready(strip) and is_ready(strip, tier):
                 self._busy[strip] = True
                 return strip, tier
@@ -53,3 +54,8 @@ class Schedule:
     def _ready(self, strip: int) -> bool:
         step = self._done[strip]
         return step < self._size and not self._busy[strip] and self._done[(strip + 1) % self._size] >= step
+
+
+def tier_at(strip: int, step: int, first_tier: int, size: int) -> int:
+    """Return the tier that a strip visits at a step."""
+    return (strip + first_tier + step) % size

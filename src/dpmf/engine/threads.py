@@ -66,7 +66,11 @@ def run_tasks(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None
 
 
 def run_blocks(
-    visit: Callable[[int, int, Any], float], blocks: Blocks, n_threads: int, capacity: int | None = None
+    visit: Callable[[int, int, Any], float],
+    blocks: Blocks,
+    n_threads: int,
+    capacity: int | None = None,
+    first_tier: int = 0,
 ) -> NDArray[np.float64]:
     """Call visit(strip, tier, block) for every block of an epoch, in an order `Schedule` allows.
 
@@ -76,13 +80,14 @@ def run_blocks(
         n_threads: how many blocks are visited at a time.
         capacity: how many ratings may be held at once; a reader then fetches blocks ahead of the workers. None if all
             blocks are in memory.
+        first_tier: of the epoch, see `dpmf.engine.schedule`.
 
     Returns:
         What the calls returned, shape (size, size): the same for any number of threads, from memory or from disk.
     """
     size = blocks.size
     results = np.zeros((size, size))
-    schedule = Schedule(size)
+    schedule = Schedule(size, first_tier)
     changed = threading.Condition()
 
     def notify() -> None:
@@ -106,7 +111,9 @@ def run_blocks(
                 changed.notify_all()
 
     feed: MemoryFeed | DiskFeed = (
-        MemoryFeed(blocks) if capacity is None else DiskFeed(blocks, capacity=capacity, notify=notify)
+        MemoryFeed(blocks)
+        if capacity is None
+        else DiskFeed(blocks, capacity=capacity, notify=notify, first_tier=first_tier)
     )
     with feed:
         _run(loop, min(n_threads, size))

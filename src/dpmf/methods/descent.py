@@ -120,8 +120,10 @@ class Descent:
                 self.mapped.put_away(strips[strip], strips[strip + 1])
             return squared
 
+        # Where an epoch starts leaves a trace in the factors; varying it gives the lower error on unseen ratings.
+        first_tier = int(stream_key(self.seed, f"first tier of epoch {epoch}") % np.uint64(size))
         began = time.perf_counter()
-        squared = float(run_blocks(visit, self.grid, n_threads, self.capacity).sum())
+        squared = float(run_blocks(visit, self.grid, n_threads, self.capacity, first_tier).sum())
         seconds = time.perf_counter() - began
         if not math.isfinite(squared):
             raise DpmfError(
