@@ -155,6 +155,13 @@ def test_slack_refuses_nonsense(coordinates: int, epsilon: float, delta: float) 
 # The sampler equals a plain one
 
 
+def columns_of(words: NDArray[np.uint32], refine: Callable[[memoryview], bytes]) -> NDArray[np.intp]:
+    """Return the columns of given words."""
+    scratch = module._Scratch.of(len(words))
+    scratch.words[:] = words
+    return module._columns(scratch, refine)
+
+
 def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[int], int]:
     """Return a function that takes bytes of a key stream as an integer, all derived here from the seed."""
     root = hashlib.sha256(f"dpmf noise_seed {seed}".encode()).digest()
@@ -165,7 +172,7 @@ def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[in
 
 
 def test_integers_equal_the_plain_sampler_word_for_word() -> None:
-    n = 60_000  # several chunks, and a part of one
+    n = 2 * module._CHUNK + 1000
     table = module._table()
     thresholds, moves = table.thresholds.tolist(), table.moves.tolist()
     expected, refinements = [0] * n, 0
@@ -189,7 +196,7 @@ def test_undecided_words_are_decided_by_further_bits(above: bool) -> None:
     table = module._table()
     chosen = [column for column in range(0, 2**15, 97) if table.refined[column] > 0]
     answers = iter([table.refined[column] - (not above) for column in chosen])
-    got = module._columns(table.thresholds[chosen], lambda zeros: next(answers).to_bytes(len(zeros), "little"))
+    got = columns_of(table.thresholds[chosen], lambda zeros: next(answers).to_bytes(len(zeros), "little"))
     assert got.tolist() == [column + int(table.moves[column]) * above for column in chosen]
     assert len(chosen) > 200
 
@@ -201,8 +208,8 @@ def test_words_next_to_a_threshold_are_decided_without_further_bits() -> None:
     def never(_: memoryview) -> bytes:
         raise AssertionError
 
-    below = module._columns(table.thresholds[inside] - np.uint32(1), never)
-    above = module._columns(table.thresholds[inside] + np.uint32(1), never)
+    below = columns_of(table.thresholds[inside] - np.uint32(1), never)
+    above = columns_of(table.thresholds[inside] + np.uint32(1), never)
     np.testing.assert_array_equal(below, inside)
     np.testing.assert_array_equal(above, inside + table.moves[inside])
 
@@ -219,7 +226,7 @@ def test_the_key_stream_is_chacha20() -> None:
 def test_base_table_fits_its_probabilities(table_weights: list[int]) -> None:
     n = 2_000_000
     words = np.frombuffer(secrets.token_bytes(4 * n), np.uint32)
-    seen = np.bincount(module._columns(words, lambda zeros: secrets.token_bytes(len(zeros))), minlength=2**15)
+    seen = np.bincount(columns_of(words, lambda zeros: secrets.token_bytes(len(zeros))), minlength=2**15)
     expected = np.array([weight / 2**160 for weight in table_weights]) * n
     often = expected > 20
     chi, cells = float(((seen - expected)[often] ** 2 / expected[often]).sum()), int(often.sum())
@@ -256,7 +263,7 @@ def correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> floa
     return float(np.corrcoef(first, second)[0, 1] * math.sqrt(len(first)))
 
 
-@pytest.mark.parametrize("lag", [1, 2, 3, 16, 2**14])
+@pytest.mark.parametrize("lag", [1, 2, 3, 16, module._CHUNK])
 def test_draws_are_independent_of_earlier_ones(million: NDArray[np.int64], lag: int) -> None:
     z = million / STEPS_PER_SD
     low = (million % A).astype(float)
@@ -354,7 +361,7 @@ def test_the_key_comes_from_the_system_and_is_not_kept(monkeypatch: pytest.Monke
     assert np.array_equal(Noise().integers(4, "z", 0), noise.integers(4, "z", 0))
 
 
-@pytest.mark.parametrize("shape", [0, 1, (), (0, 3), (2, 3), 2**14, 2**14 + 1])
+@pytest.mark.parametrize("shape", [0, 1, (), (0, 3), (2, 3), module._CHUNK, module._CHUNK + 1])
 def test_any_shape(shape: int | tuple[int, ...]) -> None:
     drawn = Noise().integers(shape, "x", 0)
     assert drawn.dtype == np.int64
@@ -372,8 +379,8 @@ def test_sizes_and_indices_out_of_range_are_refused(shape: int | tuple[int, ...]
 
 def test_coins_compare_64_bit_words_with_the_probability() -> None:
     take = plain_stream(5, "coins", 3, 0)
-    words = [take(8) for _ in range(20_000)]
-    assert Noise(5).coins(20_000, 0.3, "coins", 3).tolist() == [word < math.floor(0.3 * 2**64) for word in words]
+    words = [take(8) for _ in range(module._CHUNK + 1000)]
+    assert Noise(5).coins(len(words), 0.3, "coins", 3).tolist() == [word < math.floor(0.3 * 2**64) for word in words]
 
 
 def test_coins_fall_as_often_as_said() -> None:

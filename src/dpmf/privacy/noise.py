@@ -64,7 +64,7 @@ _HEIGHT_BITS = _WORD_BITS + _REFINING_BITS - _COLUMN_BITS  # a column is 2**_HEI
 
 _WORD = np.dtype("<u4")
 _COIN = np.dtype("<u8")
-_CHUNK = 2**14  # words at a time: what a chunk needs stays in the second-level cache
+_CHUNK = 2**16  # words at a time: few enough for the cache, enough that threads seldom meet at the interpreter's lock
 _ZEROS = memoryview(bytes(_CHUNK * _COIN.itemsize))
 _MOST_DRAWS = 2**32  # 32 GiB of key stream, far from the 256 GiB after which a 32-bit block counter would wrap
 
@@ -114,13 +114,16 @@ class Noise:
         key = self._key(size, label, index)
         drawn = np.empty(size, np.int64)
         levels = [(_key_stream(key, 2 * level), _key_stream(key, 2 * level + 1)) for level in range(_LEVELS)]
+        scratch = _Scratch.of(min(size, _CHUNK))
         for start in range(0, size, _CHUNK):
             part = drawn[start : start + _CHUNK]
+            if len(part) < len(scratch.words):
+                scratch = _Scratch.of(len(part))
             part[:] = 0
             for stream, refining in levels:
-                words = np.frombuffer(stream.update(_ZEROS[: len(part) * _WORD.itemsize]), _WORD)
+                stream.update_into(_ZEROS[: scratch.words.nbytes], scratch.words.data.cast("B"))
                 part *= _STRETCH
-                part += _columns(words, refining.update)
+                part += _columns(scratch, refining.update)
             part -= _CENTRE * (_STRETCH**2 + _STRETCH + 1)
         return drawn.reshape(shape)
 
@@ -242,26 +245,43 @@ def _weights() -> list[int]:
     return [0, *reversed(half), centre, *half]
 
 
-def _columns(words: NDArray[np.uint32], refine: Callable[[memoryview], bytes]) -> NDArray[np.int32]:
+class _Scratch(NamedTuple):
+    """Room for one chunk, used again and again: fresh memory would cost more than the arithmetic."""
+
+    words: NDArray[np.uint32]
+    columns: NDArray[np.intp]
+    thresholds: NDArray[np.uint32]
+    moves: NDArray[np.int32]
+    moved: NDArray[np.bool_]
+    undecided: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, size: int) -> _Scratch:
+        """Return room for as many words."""
+        dtypes = (_WORD, np.intp, np.uint32, np.int32, np.bool_, np.bool_)
+        return cls(*(np.empty(size, dtype) for dtype in dtypes))
+
+
+def _columns(scratch: _Scratch, refine: Callable[[memoryview], bytes]) -> NDArray[np.intp]:
     """Return the column that each uniform word stands for: one level of the convolution, plus _CENTRE.
 
     Args:
-        words: 32 uniform bits each.
+        scratch: its `words` hold 32 uniform bits each; the rest is overwritten, and `columns` returned.
         refine: gives as many uniform bytes as it is given; called where 32 bits do not decide, once in 2¹⁷ words.
     """
     table = _table()
-    columns = (words >> np.uint32(_WORD_BITS - _COLUMN_BITS)).astype(np.intp)
-    thresholds = table.thresholds.take(columns, mode="wrap")  # no index is out of range; "wrap" checks fastest
-    moved = words >= thresholds
-    undecided = words == thresholds
-    if undecided.any():
+    words, columns, thresholds, moves, moved, undecided = scratch
+    np.right_shift(words, np.uint32(_WORD_BITS - _COLUMN_BITS), out=columns)
+    table.thresholds.take(columns, out=thresholds, mode="wrap")  # no index is out of range; "wrap" checks fastest
+    np.greater_equal(words, thresholds, out=moved)
+    if np.equal(words, thresholds, out=undecided).any():
         for place in np.flatnonzero(undecided):
             more = int.from_bytes(refine(_ZEROS[:_REFINING_BYTES]), "little")
             moved[place] = more >= table.refined[columns[place]]
-    moves = table.moves.take(columns, mode="wrap")
+    table.moves.take(columns, out=moves, mode="wrap")
     moves *= moved
-    moves += columns.astype(np.int32)
-    return moves
+    columns += moves
+    return columns
 
 
 def _key_stream(key: bytes, number: int) -> CipherContext:
