@@ -1,0 +1,71 @@
+"""How fast noise is drawn.
+
+    python benchmarks/noise.py [--draws 8000000]
+
+Prints one JSON object: the machine, the versions, Gaussian integers and key-stream bytes per second on one thread, and
+integers per second with every CPU drawing. Each figure is the best of five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+
+from dpmf.engine.threads import available_cpus
+from dpmf.privacy import noise
+
+_ROUNDS = 5
+
+
+def main() -> None:
+    """Measure, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--draws", type=int, default=8_000_000)
+    draws: int = parser.parse_args().draws
+    started = time.perf_counter()
+    noise._table()
+    table_seconds = time.perf_counter() - started
+    source = noise.Noise()
+    n_threads = available_cpus()
+    stream = noise._key_stream(bytes(32), 0)
+    n_chunks = draws // noise._CHUNK
+
+    def stream_bytes(_: int) -> None:
+        for _chunk in range(n_chunks):
+            stream.update(noise._ZEROS)
+
+    def in_threads(turn: int) -> None:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(lambda thread: source.integers(draws, f"thread {thread}", turn), range(n_threads)))
+
+    report = {
+        "machine": {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("dpmf", "numpy", "cryptography")},
+        "table_seconds": table_seconds,
+        "gaussians_per_second": draws / _best(lambda turn: source.integers(draws, "one thread", turn)),
+        "coins_per_second": draws / _best(lambda turn: source.coins(draws, 0.01, "coins", turn)),
+        "key_stream_bytes_per_second": n_chunks * len(noise._ZEROS) / _best(stream_bytes),
+        "threads": n_threads,
+        "gaussians_per_second_all_threads": n_threads * draws / _best(in_threads),
+    }
+    print(json.dumps(report, indent=1))
+
+
+def _best(work: Callable[[int], object]) -> float:
+    """Return the shortest time of several turns, in seconds."""
+    times = []
+    for turn in range(_ROUNDS):
+        started = time.perf_counter()
+        work(turn)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+import os
+import pickle
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.privacy import noise as module
+from dpmf.privacy.noise import (
+    DELTA_PER_COORDINATE,
+    EPSILON_PER_COORDINATE,
+    LARGEST_DRAW,
+    STEPS_PER_SD,
+    Noise,
+    slack,
+)
+
+A = 2**9
+S_SQUARED = STEPS_PER_SD**2
+BASE_SQUARED = Fraction(S_SQUARED, A**4 + A**2 + 1)
+CENTRE = 2**14
+LEAST_P = 1e-9  # with 6.5 standard errors elsewhere: a right sampler fails once in ten million runs
+
+
+@pytest.fixture(scope="module")
+def million() -> NDArray[np.int64]:
+    """A million integers with a fresh key."""
+    return Noise().integers(1_000_000, "test", 0)
+
+
+@pytest.fixture(scope="module")
+def table_weights() -> list[int]:
+    """What the alias table gives each column, in units of 2**-160, read back from its thresholds."""
+    table = module._table()
+    weights = [0] * 2**15
+    for column, (word, refined, move) in enumerate(
+        zip(table.thresholds.tolist(), table.refined, table.moves.tolist(), strict=True)
+    ):
+        assert word >> 17 == column
+        threshold = ((word % 2**17) << 128) + refined
+        weights[column] += threshold
+        weights[column + move] += 2**145 - threshold
+    return weights
+
+
+# The table and the constants, exactly
+
+
+def test_the_table_is_as_close_to_the_discrete_gaussian_as_proven(table_weights: list[int]) -> None:
+    assert sum(table_weights) == 2**160
+    assert table_weights[0] == 0
+    assert table_weights[1:] == table_weights[:0:-1]
+    with localcontext(Context(prec=80)):
+        rate = Decimal(BASE_SQUARED.denominator) / Decimal(2 * BASE_SQUARED.numerator)
+        densities = [(-rate * x * x).exp() for x in range(CENTRE)]
+        total = 2 * sum(densities) - 1
+        errors = [
+            abs(density / total - Decimal(weight) / 2**160)
+            for density, weight in zip(densities, table_weights[CENTRE:], strict=True)
+        ]
+        # Total variation: half the sum over all x, which is the sum over x > 0 and half of x = 0.
+        assert Decimal(2) ** -148 < sum(errors[1:]) + errors[0] / 2 <= Decimal(2) ** -145
+
+
+def test_weights_do_not_depend_on_the_callers_decimal_precision(table_weights: list[int]) -> None:
+    with localcontext(Context(prec=5)):
+        assert module._weights() == table_weights
+
+
+def test_delta_covers_convolution_table_and_tails() -> None:
+    assert BASE_SQUARED * (A**4 + A**2 + 1) == STEPS_PER_SD**2
+    inner = 1 / (1 / BASE_SQUARED + A**2 / BASE_SQUARED)
+    outer = 1 / (1 / (BASE_SQUARED * (1 + A**2)) + A**2 / BASE_SQUARED)
+    assert min(inner, outer) > Fraction(39999, 10000)
+    ripple = 2 * math.exp(-2 * math.pi**2 * 3.9999) * 1.0001
+    tables = 3 * (2.0**-145 + 2 * math.exp(-(CENTRE**2) / (2 * float(BASE_SQUARED))))
+    assert 2 * ripple + tables + 2 * math.exp(-(13**2) / 2) < DELTA_PER_COORDINATE
+
+
+def test_epsilon_covers_rounding_the_real_gaussian() -> None:
+    assert 7.05 / S_SQUARED < EPSILON_PER_COORDINATE
+
+
+@pytest.mark.parametrize("sd", [8, 50])
+def test_rounded_and_discrete_gaussian_differ_by_no_more_than_the_lemma_says(sd: int) -> None:
+    k = np.arange(13 * sd + 1)
+    discrete = -(k**2) / (2 * sd**2) - math.log(sd * math.sqrt(2 * math.pi))
+    upper, lower = special.log_ndtr(-(k - 0.5) / sd), special.log_ndtr(-(k + 0.5) / sd)
+    ratio = upper + np.log1p(-np.exp(lower - upper)) - discrete
+    beta = np.maximum(0, (k**2 / sd**2 - 1) / (2 * sd**2))
+    assert np.all(ratio >= -1 / (24 * sd**2) - 1e-10)
+    assert np.all(ratio <= np.log1p(np.expm1(beta / 4) / 3) + 1e-10)
+    assert ratio[-1] > 0.9 * 168 / (24 * sd**2)  # the bound is nearly reached
+
+
+def test_sum_of_discrete_gaussians_ripples_no_more_than_the_lemma_says() -> None:
+    stretch, base_squared = 8, 65  # tau is 1: the ripple is large enough to be seen in floating point
+    k = np.arange(-150, 151)
+    base = np.exp(-(k**2) / (2 * base_squared))
+    base /= base.sum()
+    stretched = np.zeros(stretch * 300 + 1)
+    stretched[::stretch] = base
+    summed = np.convolve(stretched, base)
+    x = np.arange(len(summed)) - len(summed) // 2
+    exact = np.exp(-(x**2) / (2 * base_squared * (1 + stretch**2)))
+    exact /= exact.sum()
+    ripple = 2 * math.exp(-2 * math.pi**2) / (1 - math.exp(-2 * math.pi**2))
+    assert 0.1 * ripple < np.abs(summed - exact).sum() / 2 <= ripple / (1 - ripple)
+
+
+def test_slack_is_small_for_ten_million_coordinates() -> None:
+    extra_epsilon, extra_delta = slack(10_000_000, 20.0, 1e-6)
+    assert 0 < extra_epsilon < 2e-9
+    assert 0 < extra_delta < 1e-14
+    assert slack(0, 20.0, 1e-6) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("coordinates", "epsilon", "delta"), [(1, 0.0, 0.0), (3 * 10**9, 8.0, 1e-5), (10**7, 40.0, 0)])
+def test_slack_is_the_theorem_rounded_up(coordinates: int, epsilon: float, delta: float) -> None:
+    with localcontext(Context(prec=60)):
+        exact_epsilon = coordinates * Decimal(EPSILON_PER_COORDINATE)
+        exact_delta = (exact_epsilon.exp() - 1) * Decimal(delta) + coordinates * Decimal(DELTA_PER_COORDINATE) * (
+            1 + (Decimal(epsilon) + exact_epsilon).exp()
+        )
+        for got, exact in zip(slack(coordinates, epsilon, delta), (exact_epsilon, exact_delta), strict=True):
+            assert exact <= Decimal(got) <= exact * Decimal("1.00001")
+
+
+def test_slack_ends_where_delta_means_nothing() -> None:
+    assert slack(1, math.inf, 0.5)[1] == slack(1, 1e6, 0.5)[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "epsilon", "delta"),
+    [(-1, 1.0, 0.1), (1, -1.0, 0.1), (1, math.nan, 0.1), (1, 1.0, -0.1), (1, 1.0, 1.1), (1, 1.0, math.nan)],
+)
+def test_slack_refuses_nonsense(coordinates: int, epsilon: float, delta: float) -> None:
+    with pytest.raises(InvalidArgument, match="coordinates"):
+        slack(coordinates, epsilon, delta)
+
+
+# The sampler equals a plain one
+
+
+def columns_of(words: NDArray[np.uint32], refine: Callable[[memoryview], bytes]) -> NDArray[np.intp]:
+    """Return the columns of given words."""
+    scratch = module._Scratch.of(len(words))
+    scratch.words[:] = words
+    return module._columns(scratch, refine)
+
+
+def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[int], int]:
+    """Return a function that takes bytes of a key stream as an integer, all derived here from the seed."""
+    root = hashlib.sha256(f"dpmf noise_seed {seed}".encode()).digest()
+    data = index.to_bytes(8, "little") + label.encode()
+    key = hashlib.blake2b(data, key=root, digest_size=32, person=b"dpmf noise").digest()
+    encryptor = Cipher(algorithms.ChaCha20(key, bytes(8) + number.to_bytes(8, "little")), mode=None).encryptor()
+    return lambda size: int.from_bytes(encryptor.update(bytes(size)), "little")
+
+
+def test_integers_equal_the_plain_sampler_word_for_word() -> None:
+    n = 2 * module._CHUNK + 1000
+    table = module._table()
+    thresholds, moves = table.thresholds.tolist(), table.moves.tolist()
+    expected, refinements = [0] * n, 0
+    for level in range(3):
+        take, refine = (plain_stream(5, "bällchen", 2**40, 2 * level + part) for part in range(2))
+        for place in range(n):
+            column, height = divmod(take(4), 2**17)
+            threshold = ((thresholds[column] % 2**17) << 128) + table.refined[column]
+            height <<= 128
+            if height >> 128 == threshold >> 128:
+                height += refine(16)
+                refinements += 1
+            column += moves[column] if height >= threshold else 0
+            expected[place] += (column - CENTRE) * A ** (2 - level)
+    assert Noise(5).integers(n, "bällchen", 2**40).tolist() == expected
+    assert refinements > 0
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_undecided_words_are_decided_by_further_bits(above: bool) -> None:
+    table = module._table()
+    chosen = [column for column in range(0, 2**15, 97) if table.refined[column] > 0]
+    answers = iter([table.refined[column] - (not above) for column in chosen])
+    got = columns_of(table.thresholds[chosen], lambda zeros: next(answers).to_bytes(len(zeros), "little"))
+    assert got.tolist() == [column + int(table.moves[column]) * above for column in chosen]
+    assert len(chosen) > 200
+
+
+def test_words_next_to_a_threshold_are_decided_without_further_bits() -> None:
+    table = module._table()
+    inside = np.array([column for column, word in enumerate(table.thresholds.tolist()) if 0 < word % 2**17 < 2**17 - 1])
+
+    def never(_: memoryview) -> bytes:
+        raise AssertionError
+
+    below = columns_of(table.thresholds[inside] - np.uint32(1), never)
+    above = columns_of(table.thresholds[inside] + np.uint32(1), never)
+    np.testing.assert_array_equal(below, inside)
+    np.testing.assert_array_equal(above, inside + table.moves[inside])
+
+
+def test_the_key_stream_is_chacha20() -> None:
+    known = "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+    assert module._key_stream(bytes(32), 0).update(bytes(32)).hex() == known
+    assert module._key_stream(bytes(32), 1).update(bytes(32)).hex() != known
+
+
+# The noise looks as it should
+
+
+def test_base_table_fits_its_probabilities(table_weights: list[int]) -> None:
+    n = 2_000_000
+    words = np.frombuffer(secrets.token_bytes(4 * n), np.uint32)
+    seen = np.bincount(columns_of(words, lambda zeros: secrets.token_bytes(len(zeros))), minlength=2**15)
+    expected = np.array([weight / 2**160 for weight in table_weights]) * n
+    often = expected > 20
+    chi, cells = float(((seen - expected)[often] ** 2 / expected[often]).sum()), int(often.sum())
+    rest_seen, rest = seen[~often].sum(), expected[~often].sum()
+    assert stats.chi2.sf(chi + (rest_seen - rest) ** 2 / rest, cells) > LEAST_P
+    assert cells > 5000
+
+
+def test_moments_are_those_of_a_gaussian(million: NDArray[np.int64]) -> None:
+    z = million / STEPS_PER_SD
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96), (6, 15, 10170)):
+        assert abs((z**power).mean() - mean) < 6.5 * math.sqrt(variance / len(z)), power
+    assert np.abs(million).max() < LARGEST_DRAW
+
+
+def test_distribution_is_normal(million: NDArray[np.int64]) -> None:
+    assert stats.kstest(million / STEPS_PER_SD, "norm").pvalue > LEAST_P
+
+
+def test_tails_are_those_of_a_gaussian() -> None:
+    drawn = Noise().integers(4_000_000, "tails", 0)
+    for limit in (3, 4, 4.5):
+        beyond = int((np.abs(drawn) > limit * STEPS_PER_SD).sum())
+        assert stats.binomtest(beyond, len(drawn), 2 * stats.norm.sf(limit)).pvalue > LEAST_P
+
+
+@pytest.mark.parametrize("modulus", [2, 256, 512, 1000, 4096])
+def test_lowest_digits_are_uniform(million: NDArray[np.int64], modulus: int) -> None:
+    assert stats.chisquare(np.bincount(million % modulus, minlength=modulus)).pvalue > LEAST_P
+
+
+def correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return the correlation in standard errors."""
+    return float(np.corrcoef(first, second)[0, 1] * math.sqrt(len(first)))
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 16, module._CHUNK])
+def test_draws_are_independent_of_earlier_ones(million: NDArray[np.int64], lag: int) -> None:
+    z = million / STEPS_PER_SD
+    low = (million % A).astype(float)
+    for values in (z, z**2, low):
+        assert abs(correlation(values[lag:], values[:-lag])) < 6.5
+
+
+def test_streams_are_independent(million: NDArray[np.int64]) -> None:
+    noise = Noise(3)
+    streams = [noise.integers(200_000, label, index) for label, index in (("a", 0), ("a", 1), ("b", 0), ("a0", 0))]
+    streams.append(Noise(4).integers(200_000, "a", 0))
+    streams.append(million[:200_000])
+    for place, first in enumerate(streams):
+        for second in streams[:place]:
+            assert not np.any(first[:1000] == second[:1000])
+            assert abs(correlation(first.astype(float), second.astype(float))) < 6.5
+
+
+# Whose noise it is
+
+
+def test_two_objects_draw_different_noise() -> None:
+    first, second = Noise(), Noise()
+    assert not first.seeded
+    assert not np.array_equal(first.integers(8, "x", 0), second.integers(8, "x", 0))
+    assert not np.array_equal(first.coins(256, 0.5, "x", 1), second.coins(256, 0.5, "x", 1))
+
+
+def test_a_seed_repeats_the_noise_and_says_so() -> None:
+    assert Noise(7).seeded
+    assert Noise(0).seeded
+    assert np.array_equal(Noise(7).integers(8, "x", 0), Noise(np.int64(7)).integers(8, "x", 0))  # type: ignore[arg-type]
+    assert not np.array_equal(Noise(7).integers(8, "x", 0), Noise(-7).integers(8, "x", 0))
+    with pytest.raises(TypeError):
+        Noise(1.5)  # type: ignore[arg-type]
+
+
+def test_order_threads_and_shape_do_not_change_seeded_noise() -> None:
+    alone = [Noise(9).integers(20_000, "block", index) for index in range(6)]
+    shared = Noise(9)
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda index: shared.integers((100, 200), "block", index), reversed(range(6))))
+    for one, other in zip(alone, reversed(together), strict=True):
+        np.testing.assert_array_equal(one, other.ravel())
+
+
+def test_noise_is_drawn_once() -> None:
+    noise = Noise()
+    noise.integers(2, "x", 0)
+    noise.coins(2, 0.5, "x", 1)
+    for index in range(2):
+        with pytest.raises(DpmfError, match="drawn before"):
+            noise.integers(2, "x", index)
+        with pytest.raises(DpmfError, match="drawn before"):
+            noise.coins(2, 0.5, "x", index)
+    noise.integers(2, "y", 0)
+
+
+def test_of_many_threads_one_draws() -> None:
+    noise = Noise()
+
+    def attempt(_: int) -> bool:
+        try:
+            noise.integers(10, "x", 0)
+        except InvalidArgument:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(64))) == 1
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_noise_cannot_be_duplicated(duplicate: Callable[[Noise], object]) -> None:
+    with pytest.raises(InvalidArgument, match="copied or pickled"):
+        duplicate(Noise())
+
+
+def test_noise_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = Noise()
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(InvalidArgument, match="another process"):
+        noise.integers(2, "x", 0)
+
+
+def test_the_key_comes_from_the_system_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = bytes(range(32))
+    monkeypatch.setattr(secrets, "token_bytes", lambda size: key[:size])
+    noise = Noise()
+    noise.integers(2, "x", 0)
+    kept = [repr(noise), *(repr(getattr(noise, name)) for name in Noise.__slots__)]
+    assert not any(repr(key)[2:20] in text or key.hex()[:16] in text for text in kept)
+    assert not hasattr(noise, "__dict__")
+    assert not np.array_equal(Noise(1).integers(4, "y", 0), noise.integers(4, "y", 0))
+    assert np.array_equal(Noise().integers(4, "z", 0), noise.integers(4, "z", 0))
+
+
+@pytest.mark.parametrize("shape", [0, 1, (), (0, 3), (2, 3), module._CHUNK, module._CHUNK + 1])
+def test_any_shape(shape: int | tuple[int, ...]) -> None:
+    drawn = Noise().integers(shape, "x", 0)
+    assert drawn.dtype == np.int64
+    assert drawn.shape == (shape if isinstance(shape, tuple) else (shape,))
+
+
+@pytest.mark.parametrize(("shape", "index"), [(-1, 0), (2**32 + 1, 0), ((2**20, 2**20), 0), (1, -1), (1, 2**63)])
+def test_sizes_and_indices_out_of_range_are_refused(shape: int | tuple[int, ...], index: int) -> None:
+    with pytest.raises(InvalidArgument):
+        Noise().integers(shape, "x", index)
+
+
+# Coins
+
+
+def test_coins_compare_64_bit_words_with_the_probability() -> None:
+    take = plain_stream(5, "coins", 3, 0)
+    words = [take(8) for _ in range(module._CHUNK + 1000)]
+    assert Noise(5).coins(len(words), 0.3, "coins", 3).tolist() == [word < math.floor(0.3 * 2**64) for word in words]
+
+
+def test_coins_fall_as_often_as_said() -> None:
+    for index, probability in enumerate((0.5, 0.01, 0.999)):
+        heads = int(Noise().coins(1_000_000, probability, "coins", index).sum())
+        assert stats.binomtest(heads, 1_000_000, probability).pvalue > LEAST_P
+
+
+def test_probabilities_are_rounded_down() -> None:
+    noise = Noise(1)
+    assert not noise.coins(1000, 0.0, "none", 0).any()
+    assert not noise.coins(1000, 2.0**-65, "less than a word can say", 0).any()
+    assert noise.coins(1000, 1.0, "all", 0).all()
+    assert noise.coins(1000, 1 - 2.0**-53, "nearly all", 0).all()
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.1, math.nan, math.inf])
+def test_probabilities_out_of_range_are_refused(probability: float) -> None:
+    with pytest.raises(InvalidArgument, match="probability"):
+        Noise().coins(10, probability, "x", 0)
