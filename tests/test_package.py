@@ -9,7 +9,18 @@ import pytest
 
 import dpmf
 
-HEAVY = ("numba", "llvmlite", "scipy", "duckdb", "matplotlib", "numpy", "rich", "click")
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "scipy",
+    "duckdb",
+    "matplotlib",
+    "numpy",
+    "rich",
+    "click",
+    "cryptography",
+    "dp_accounting",
+)
 
 
 def test_importing_prints_nothing_and_loads_nothing_heavy() -> None:

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from dpmf.evaluation import evaluate
     from dpmf.methods import SGD
     from dpmf.model import Model, Person, Recommendation, Release
-    from dpmf.privacy import Guarantee
+    from dpmf.privacy import Budget, Guarantee
     from dpmf.ratings import Items, Ratings, Scale
 
 _HOMES = {
+    "Budget": "dpmf.privacy",
     "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
     "Guarantee": "dpmf.privacy",
@@ -42,6 +43,7 @@ _HOMES = {
 
 __all__ = [
     "SGD",
+    "Budget",
     "Checkpoint",
     "DpmfError",
     "Guarantee",

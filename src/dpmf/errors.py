@@ -40,3 +40,11 @@ class MissingExtra(DpmfError, ImportError):
 
 class FetchFailed(DpmfError):
     """A download did not succeed, or what arrived is not what was announced."""
+
+
+class BudgetExceeded(DpmfError):
+    """Something would cost more privacy than is allowed."""
+
+
+class NotVerified(DpmfError):
+    """A release does not keep what it says: its events cost something else, or its signature does not fit."""

@@ -120,6 +120,16 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
+def digest_of(content: Mapping[str, Any]) -> str:
+    """Return the hexadecimal SHA-256 of JSON content, whatever the order of its fields and the spaces in its file.
+
+    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    True
+    """
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file, or raise `DamagedFile`."""
     try:

@@ -222,7 +222,7 @@ def test_doctor_shows_versions_and_threads(command: Command, answer: Answer) -> 
 def test_version_and_help(command: Command) -> None:
     assert command("--version").stdout.strip().endswith(dpmf.__version__)
     assert "Start with `dpmf demo`" in command("-h").stdout
-    for name in ("demo", "train", "evaluate", "recommend", "similar", "explain", "data", "doctor"):
+    for name in ("demo", "train", "evaluate", "recommend", "similar", "explain", "verify", "ledger", "data", "doctor"):
         done = command(name, "--help")
         assert done.returncode == 0
         assert f"dpmf {name}" in done.stdout

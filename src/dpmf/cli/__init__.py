@@ -4,7 +4,7 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'recommend', 'similar', 'train']
+['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'ledger', 'recommend', 'similar', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _COMMANDS = {
     "recommend": "dpmf.cli.recommend",
     "similar": "dpmf.cli.recommend",
     "explain": "dpmf.cli.explain",
+    "verify": "dpmf.cli.verify",
+    "ledger": "dpmf.cli.ledger",
     "data": "dpmf.cli.data",
     "bench": "dpmf.cli.bench",
     "doctor": "dpmf.cli.doctor",

@@ -15,20 +15,20 @@ from dpmf.cli.output import json_option, print_json, say
 def explain(release: Path, as_json: bool) -> None:
     """Say in plain words what a RELEASE holds and what is promised about it."""
     from dpmf.model import Release
+    from dpmf.privacy.explaining import Facts
+    from dpmf.privacy.explaining import explain as in_words
 
     loaded = Release.load(release)
     guarantee = loaded.guarantee
+    method = str(loaded.configuration.get("method", "unknown"))
+    facts = Facts(len(loaded.items), loaded.n_factors, str(loaded.scale), loaded.items.declared, method)
+    sections = in_words(guarantee, facts)
     if as_json:
-        print_json({**guarantee.to_json(), "items": len(loaded.items), "factors": loaded.n_factors})
+        words = {section.title: list(section.sentences) for section in sections}
+        print_json({**guarantee.to_json(), "items": facts.n_items, "factors": facts.n_factors, "explanation": words})
         return
-    say(f"Guarantee: {guarantee}", "bold red" if not guarantee.is_private else "bold")
-    say(
-        f"\nThis release holds {len(loaded.items):,} items with {loaded.n_factors} factors and a bias each, the mean "
-        f"{loaded.mean:.3f}, the rating scale {loaded.scale}, titles, and how it was trained "
-        f"(method {loaded.configuration.get('method', 'unknown')}). It holds no user and no rating."
-    )
-    if not guarantee.is_private:
-        say(
-            "\nNothing is promised. Item factors are sums over people's ratings, and whoever has them may be able to "
-            "find out who rated what. Treat the release as you treat the ratings: do not publish it."
-        )
+    say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
+    for section in sections:
+        say(f"\n{section.title}", "bold")
+        for sentence in section.sentences:
+            say(f"- {sentence}")

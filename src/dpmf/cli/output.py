@@ -1,7 +1,7 @@
 """Printing for people or for programs.
 
->>> print(rounded({"rmse": 0.123456789, "n": 3}))
-{'rmse': 0.123457, 'n': 3}
+>>> print(rounded({"rmse": 0.123456789, "delta": 1e-9, "n": 3}))
+{'rmse': 0.123457, 'delta': 1e-09, 'n': 3}
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ def print_json(content: Any) -> None:
 
 
 def rounded(content: Any) -> Any:
-    """Return JSON content with six significant digits after the point at most, and null for NaN."""
+    """Return JSON content with six digits after the point, or six that count if it is small; null for NaN."""
     if isinstance(content, dict):
         return {key: rounded(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [rounded(value) for value in content]
     if isinstance(content, float):
-        return round(content, 6) if math.isfinite(content) else None
+        if not math.isfinite(content):
+            return None
+        return round(content, 6) if abs(content) >= 1e-3 else float(f"{content:.6g}")
     return content
 
 

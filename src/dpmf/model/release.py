@@ -1,7 +1,9 @@
 """What leaves the building: item factors, biases, the mean, the catalogue, and what is promised about them.
 
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
-latter are a whitelist: no count of users or ratings, no error figure, no path, no time.
+latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
+former and a digest of its own fields, so that damage shows, and, if wished, a signature of that digest, so that
+tampering shows too.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -26,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, InvalidArgument
-from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import digest_of, dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.model.signing import check_signature, read_private_key, read_public_key, sign
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Id, Ids
@@ -34,12 +37,13 @@ from dpmf.ratings.ids import Id, Ids
 if TYPE_CHECKING:
     from dpmf.model.person import Person, Recommendation
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 TENSOR_FILE = "release.safetensors"
 FACTS_FILE = "release.json"
 FILES = (TENSOR_FILE, FACTS_FILE)
 _TENSORS = ("item_factors", "item_biases")
 _FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
+_SEAL = ("digest", "signature")  # of all other fields; the signature is optional
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,17 @@ class Release:
 
         return similar_items(self, item, k)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the release; an older release in the same folder is replaced when the new one is complete."""
+    def save(self, folder: str | Path, sign_key: str | Path | None = None) -> None:
+        """Write the release; an older release in the same folder is replaced when the new one is complete.
+
+        Args:
+            folder: where to.
+            sign_key: a PEM file with an Ed25519 private key, to sign the release with.
+        """
+        key = None if sign_key is None else read_private_key(Path(sign_key))
         with new_folder(Path(folder), may_replace=FILES) as work:
             save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
-            facts = {
+            facts: dict[str, Any] = {
                 "format": "dpmf-release",
                 "version": FORMAT_VERSION,
                 "mean": self.mean,
@@ -121,20 +131,30 @@ class Release:
                 "guarantee": self.guarantee.to_json(),
                 "sha256": sha256_of(work / TENSOR_FILE),
             }
+            facts["digest"] = digest_of(facts)
+            if key is not None:
+                facts["signature"] = sign(facts["digest"], key)
             write_text(work / FACTS_FILE, dump_json(facts))
 
     @classmethod
-    def load(cls, folder: str | Path) -> Release:
+    def load(cls, folder: str | Path, public_key: str | Path | None = None) -> Release:
         """Read a release, checking all that can be checked.
 
+        Args:
+            folder: where from.
+            public_key: a PEM file with an Ed25519 public key; a release that it has not signed is refused.
+
         Raises:
-            InvalidArgument: there is no such folder.
+            InvalidArgument: there is no such folder, or no such key.
             DamagedFile: a file is missing, altered, truncated, of a newer format, or holds what a release should not.
+            NotVerified: the release is not signed by the owner of the key.
         """
         folder = Path(folder)
         if not folder.is_dir():
             raise InvalidArgument(f"no release at {folder}: name the folder that `dpmf train --out` wrote")
         facts = _checked_facts(folder)
+        if public_key is not None:
+            check_signature(facts.get("digest"), facts.get("signature"), read_public_key(Path(public_key)))
         if sha256_of(folder / TENSOR_FILE) != facts["sha256"]:
             raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: it is not the file that {FACTS_FILE} describes")
         tensors = load_tensors(folder / TENSOR_FILE, _TENSORS)
@@ -147,7 +167,7 @@ class Release:
                 item_biases=tensors["item_biases"],
                 ridge=Ridge(**facts["ridge"]),
                 configuration=facts["configuration"],
-                guarantee=Guarantee.from_json(facts["guarantee"]),
+                guarantee=_guarantee(facts["guarantee"], facts["version"]),
             )
             release._check()
         except (KeyError, TypeError, ValueError) as error:
@@ -205,9 +225,38 @@ def _checked_facts(folder: Path) -> dict[str, Any]:
         raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {version!r} is not the number of a format")
     if version > FORMAT_VERSION:
         raise DamagedFile(f"{folder} has format {version}, newer than this dpmf reads ({FORMAT_VERSION}): update dpmf")
-    if set(facts) != set(_FACTS):
-        odd = sorted(set(facts) ^ set(_FACTS))
-        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")
+    _check_fields(folder, facts)
+    if version > 1 and _digest_of(facts) != facts["digest"]:
+        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: its content is not what its digest says")
     if not (folder / TENSOR_FILE).is_file():
         raise DamagedFile(f"{folder / TENSOR_FILE} is missing")
     return facts
+
+
+def _check_fields(folder: Path, facts: dict[str, Any]) -> None:
+    required = {*_FACTS, "digest"} if facts["version"] > 1 else set(_FACTS)
+    optional = {"signature"} if facts["version"] > 1 else set()
+    odd = sorted((required - set(facts)) | (set(facts) - required - optional))
+    if odd:
+        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")
+
+
+def _digest_of(facts: dict[str, Any]) -> str | None:
+    try:
+        return digest_of({name: value for name, value in facts.items() if name not in _SEAL})
+    except ValueError:  # a number that JSON does not have
+        return None
+
+
+def _guarantee(content: Any, version: int) -> Guarantee:
+    if version == 1 and isinstance(content, dict):
+        content = {"releases": [], **content}  # a field that the first format did not have
+    guarantee = Guarantee.from_json(content)
+    if version == 1 and guarantee.mode != "none":  # that format has no digest, and held no such thing
+        raise DamagedFile("the guarantee of this release is not one that its format knows")
+    return guarantee
+
+
+def is_signed(folder: str | Path) -> bool:
+    """Tell whether a release carries a signature, whosever it is."""
+    return "signature" in _checked_facts(Path(folder))

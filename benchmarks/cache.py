@@ -1,0 +1,138 @@
+"""How the block grid uses the caches, counted by Valgrind on a simulated processor.
+
+    python benchmarks/cache.py DATA OUT [--factors 16,256,2048] [--ratings 500000]
+
+Runs the training kernel over the block grid, and over the same ratings in random order, under `callgrind` with a
+first-level cache of 32 KB and a last-level cache of 32 MB, and writes misses per data reference and per update to
+OUT.json. Valgrind has no AVX-512 and takes prefetches for nothing, so the kernel is compiled for AVX2 and the misses
+are those that prefetching has to hide. Counts do not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmf import Ratings
+from dpmf.compare.bench import first_users
+from dpmf.engine.grid import BlockGrid
+from dpmf.kernels.sgd import Step, sgd_block
+from dpmf.methods.descent import Descent
+
+_CACHES = ("--D1=32768,8,64", "--LL=33554432,16,64")
+_OLDER_CPU = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma,+sse4.2,-avx512f"}
+_EVENTS = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw")
+Counts = dict[str, int]
+
+
+def main() -> None:
+    """Count, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("data")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--factors", default="16,256,2048")
+    parser.add_argument("--ratings", type=int, default=500_000)
+    parser.add_argument("--counting", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    factors = [int(part) for part in arguments.factors.split(",")]
+    if arguments.counting:
+        _count_all(Path(arguments.data), factors, arguments.out)
+        return
+    ratings = Ratings.read(arguments.data)
+    few = first_users(ratings, int(np.searchsorted(ratings.indptr, arguments.ratings)))
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/ratings.npz", users=few.users, items=few.items, values=few.values, n_items=few.n_items)
+        this = [sys.executable, __file__, f"{folder}/ratings.npz", str(arguments.out), "--counting"]
+        this += ["--factors", arguments.factors]
+        environment = {**os.environ, **_OLDER_CPU}
+        tool = ["valgrind", "--tool=callgrind", "--cache-sim=yes", "--instr-atstart=no", *_CACHES]
+        subprocess.run([*tool, f"--callgrind-out-file={folder}/counts", *this], env=environment, check=True)
+
+
+def _count_all(path: Path, factors: list[int], out: Path) -> None:
+    """Count for every number of factors and both orders; runs under callgrind."""
+    saved = np.load(path)
+    ratings = Ratings.of(
+        saved["users"], saved["items"], saved["values"], scale=(1, 5), catalogue=range(int(saved["n_items"]))
+    )
+    rows: list[dict[str, Any]] = []
+    for n_factors in factors:
+        for order, epoch in (("block grid", _in_blocks(ratings, n_factors)), ("random", _shuffled(ratings, n_factors))):
+            rows.append({"factors": n_factors, "order": order, **_rates(_counted(epoch), 2 * len(ratings))})
+            print(rows[-1], flush=True)
+    report = {"ratings": len(ratings), "caches": _CACHES, "tool": "callgrind", "rows": rows}
+    out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _in_blocks(ratings: Ratings, n_factors: int) -> Callable[[], object]:
+    state = _state(ratings, BlockGrid.build(ratings), n_factors)
+    return lambda: state.run_epoch(1, 0.01, 0.01, n_threads=1)
+
+
+def _shuffled(ratings: Ratings, n_factors: int) -> Callable[[], object]:
+    """Return an epoch over one block whose ratings stand in random order, as plain stochastic descent has them."""
+    grid = BlockGrid.build(ratings, size=1)
+    state, step = _state(ratings, grid, n_factors), Step.of(grid.mean, 0.01, 0.01, 1.0)
+    order = np.random.default_rng(0).permutation(len(ratings))
+    users, items, codes = (np.ascontiguousarray(column[order]) for column in grid.ratings)
+    rows = (state.U, state.V, state.b, state.c)
+    return lambda: sgd_block(users, items, codes, grid.table, *rows, step, np.uint64(0))
+
+
+def _state(ratings: Ratings, grid: BlockGrid, n_factors: int) -> Descent:
+    keys = ratings.user_ids.keys, ratings.catalogue.ids.keys
+    return Descent.start(grid, *keys, n_factors=n_factors, sd=0.1, unit=1.0, seed=0)
+
+
+def _counted(epoch: Callable[[], object]) -> Counts:
+    """Return the counts of two epochs: those of three less those of one, so that switching cancels out."""
+    epoch()  # compiled and warm
+    one, three = (_interval(epoch, times) for times in (1, 3))
+    return {name: three[name] - one[name] for name in _EVENTS}
+
+
+def _interval(epoch: Callable[[], object], times: int) -> Counts:
+    _control("-i", "on")
+    _control("-z")
+    for _ in range(times):
+        epoch()
+    _control("-d")
+    _control("-i", "off")
+    newest = max(_output().parent.glob(f"{_output().name}.*"), key=lambda file: int(file.suffix[1:]))
+    found = re.search(r"^(?:summary|totals): (.*)$", newest.read_text(), re.MULTILINE)
+    assert found is not None
+    return dict(zip(_EVENTS, map(int, found[1].split()), strict=True))
+
+
+def _control(*command: str) -> None:
+    subprocess.run(["callgrind_control", *command, str(os.getpid())], capture_output=True, check=True)
+
+
+def _output() -> Path:
+    return Path(sys.argv[1]).parent / "counts"
+
+
+def _rates(counts: Counts, n_updates: int) -> dict[str, float]:
+    references = counts["Dr"] + counts["Dw"]
+    first, last = (counts[f"{level}mr"] + counts[f"{level}mw"] for level in ("D1", "DL"))
+    return {
+        "instructions_per_update": counts["Ir"] / n_updates,
+        "first_level_miss_percent": 100 * first / references,
+        "last_level_miss_percent": 100 * last / references,
+        "first_level_misses_per_update": first / n_updates,
+        "last_level_misses_per_update": last / n_updates,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What events cost: (ε, δ) of everything that was released, composed.
+
+* Full batches with Gaussian noise compose exactly; see `dpmf.privacy.gaussian`.
+* As soon as a step is Poisson-sampled, everything is composed by the privacy loss distributions (PLD) of
+  `dp-accounting`, which this module alone imports. They are rounded pessimistically.
+* Rényi accounting (`renyi_epsilon`) is a cross-check by other means: it can only be larger.
+* A claim counts as unbounded.
+
+Whatever an event's noise multiplier is relative to is said in its docstring, once. In particular the one of a
+`GaussianEvent` already holds the sensitivity for the guarantee's neighbours, while PLD applies a factor of 2 of its own
+for "replace", and the Rényi accountant of `dp-accounting` 0.6 none: both are dealt with here and nowhere else.
+
+The noise that is really drawn is not exactly Gaussian. If the ideal mechanism is (ε, δ)-private, the real one is
+(ε + x, e^x δ + y)-private with x and y from `sampler_slack`; the functions here return figures of the real one.
+
+>>> round(epsilon_of([GaussianEvent("sums", noise_multiplier=4.0, count=16)], 1e-6), 4)
+4.8866
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmf.errors import InvalidArgument
+from dpmf.privacy.budget import check_neighbours
+from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
+from dpmf.privacy.noise import slack as sampler_slack_at
+
+# Poisson-sampled steps: what is refused, since neither numbers nor time could be vouched for.
+MOST_SAMPLED_STEPS = 10**6
+LEAST_SAMPLED_NOISE = 0.1
+LEAST_SAMPLED_DELTA = 1e-10
+MOST_SAMPLED_EPSILON = 1000.0  # by Rényi accounting; beyond it, the answer is infinity
+
+_HAIR = 1e-10
+_ROUNDS = 100
+
+Slack = Callable[[int, float], tuple[float, float]]
+"""From the number of coordinates and ε: what to add to ε, and what to add to δ."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The privacy of ideal noise: δ as a function of ε, and ε as a function of δ."""
+
+    delta: Callable[[float], float]
+    epsilon: Callable[[float], float]
+
+
+def sampler_slack(coordinates: int, epsilon: float) -> tuple[float, float]:
+    """Return x and y for so many released numbers; epsilon is that of the ideal mechanism, or larger."""
+    return sampler_slack_at(coordinates, epsilon, 0.0)
+
+
+def epsilon_of(
+    events: Sequence[Event], delta: float, *, neighbours: str = "add-remove", slack: Slack = sampler_slack
+) -> float:
+    """Return the smallest ε, rounded up, such that all events together are (ε, delta)-private.
+
+    Infinity is a possible answer: for a claim, or if delta does not even cover the sampler's inaccuracy.
+
+    Args:
+        events: what was done, in any order.
+        delta: between 0 and 1, both excluded.
+        neighbours: "add-remove" or "replace".
+        slack: what the inaccuracy of the sampler costs.
+    """
+    if not 0 < delta < 1:
+        raise InvalidArgument(f"delta={delta:g} should be between 0 and 1")
+    curve = _curve(events, delta, neighbours)
+    coordinates = _coordinates(events)
+    epsilon = 0.0
+    for _ in range(_ROUNDS):  # the slack depends on ε: raise ε until it suffices
+        extra_epsilon, extra_delta = slack(coordinates, epsilon)
+        if extra_delta >= delta:
+            return math.inf
+        enough = curve.epsilon((delta - extra_delta) * math.exp(-extra_epsilon)) + extra_epsilon
+        if enough <= epsilon or enough == math.inf:
+            return max(enough, epsilon)
+        epsilon = enough * (1 + _HAIR)
+    return math.inf
+
+
+def delta_of(
+    events: Sequence[Event], epsilon: float, *, neighbours: str = "add-remove", slack: Slack = sampler_slack
+) -> float:
+    """Return the smallest δ, rounded up, such that all events together are (epsilon, δ)-private; 1 at most."""
+    if not 0 <= epsilon < math.inf:
+        raise InvalidArgument(f"epsilon={epsilon:g} should be a number from 0 on")
+    curve = _curve(events, LEAST_SAMPLED_DELTA, neighbours)
+    extra_epsilon, extra_delta = slack(_coordinates(events), max(epsilon, slack(_coordinates(events), 0.0)[0]))
+    # below the extra ε: (ε + x, δ)-private implies (ε, δ + e^(ε+x) − e^ε)-private
+    missing = max(0.0, math.expm1(extra_epsilon) - math.expm1(epsilon)) if epsilon < extra_epsilon else 0.0
+    ideal = curve.delta(max(0.0, epsilon - extra_epsilon))
+    return min(1.0, (math.exp(extra_epsilon) * ideal + extra_delta + missing) * (1 + _HAIR))
+
+
+def gdp_of(events: Sequence[Event]) -> float:
+    """Return the Gaussian-privacy parameter of all full-batch events together: sqrt(Σ count / noise_multiplier²)."""
+    full = [one for one in events if isinstance(one, GaussianEvent)]
+    return math.sqrt(math.fsum(one.count / one.noise_multiplier**2 for one in full))
+
+
+def renyi_epsilon(events: Sequence[Event], delta: float, *, neighbours: str = "add-remove") -> float:
+    """Return an ε by Rényi accounting, for ideal noise: another upper bound than `epsilon_of`, looser.
+
+    Poisson-sampled steps under "replace" are refused: `dp-accounting` has no Rényi bound for them.
+    """
+    check_neighbours(neighbours)
+    if any(isinstance(one, ClaimEvent) for one in events):
+        return math.inf
+    if neighbours == "replace" and _sampled(events):
+        raise InvalidArgument("there is no Rényi bound for Poisson-sampled steps with neighbours='replace'")
+    return _renyi(events, delta)
+
+
+def _curve(events: Sequence[Event], delta: float, neighbours: str) -> _Curve:
+    check_neighbours(neighbours)
+    unknown = [one for one in events if not isinstance(one, GaussianEvent | PoissonGaussianEvent | ClaimEvent)]
+    if unknown:
+        raise InvalidArgument(f"{unknown[0]!r} is not an event that the accountant knows")
+    if any(isinstance(one, ClaimEvent) for one in events):
+        return _UNBOUNDED
+    if _sampled(events):
+        return _sampled_curve(events, delta, neighbours)
+    gdp = gdp_of(events)
+    return _Curve(lambda epsilon: gaussian_delta(gdp, epsilon), lambda delta: gaussian_epsilon(gdp, delta))
+
+
+_UNBOUNDED = _Curve(lambda _: 1.0, lambda _: math.inf)
+
+
+def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _Curve:
+    """Compose by privacy loss distributions; refuse what they are not known to do well."""
+    sampled = _sampled(events)
+    steps, least = sum(one.count for one in sampled), min(one.noise_multiplier for one in sampled)
+    if steps > MOST_SAMPLED_STEPS:
+        raise InvalidArgument(f"count={steps:,} sampled steps are too many to account for: {MOST_SAMPLED_STEPS:,} are")
+    if least < LEAST_SAMPLED_NOISE:
+        raise InvalidArgument(f"noise_multiplier={least:g} of a sampled step should be {LEAST_SAMPLED_NOISE} or more")
+    if delta < LEAST_SAMPLED_DELTA:
+        raise InvalidArgument(f"delta={delta:g} is too small for sampled steps: take {LEAST_SAMPLED_DELTA:g} or more")
+    # Only to choose the grid: under "replace" one contribution counts twice.
+    rough = _renyi(events, delta, halved=neighbours == "replace")
+    if rough > MOST_SAMPLED_EPSILON:
+        return _UNBOUNDED
+    reach = 1 / (2 * least**2) + 10 / least  # the largest loss of one step that is not astronomically rare
+    accountant = _pld_accountant(events, neighbours, grid=min(max(1e-4 * rough, 4e-6 * reach), 1e-3))
+    return _Curve(
+        lambda epsilon: float(accountant.get_delta(epsilon)), lambda delta: float(accountant.get_epsilon(delta))
+    )
+
+
+def _pld_accountant(events: Sequence[Event], neighbours: str, grid: float) -> Any:
+    import dp_accounting
+    from dp_accounting.pld import PLDAccountant
+
+    relations = dp_accounting.NeighboringRelation
+    replace = neighbours == "replace"
+    accountant = PLDAccountant(relations.REPLACE_ONE if replace else relations.ADD_OR_REMOVE_ONE, grid)
+    gdp = gdp_of(events)
+    if gdp > 0:
+        # For "replace" PLD takes the noise multiplier relative to half of the distance that we mean.
+        accountant.compose(dp_accounting.GaussianDpEvent((2 if replace else 1) / gdp))
+    for one in _sampled(events):
+        step = dp_accounting.GaussianDpEvent(one.noise_multiplier)
+        accountant.compose(dp_accounting.PoissonSampledDpEvent(one.sampling_rate, step), one.count)
+    return accountant
+
+
+def _renyi(events: Sequence[Event], delta: float, halved: bool = False) -> float:
+    """Return ε by Rényi accounting, with noise of half the size in sampled steps if so wished."""
+    import dp_accounting
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant()
+    gdp = gdp_of(events)
+    with _quiet():
+        if gdp > 0:
+            accountant.compose(dp_accounting.GaussianDpEvent(1 / gdp))
+        for one in _sampled(events):
+            step = dp_accounting.GaussianDpEvent(one.noise_multiplier / (2 if halved else 1))
+            accountant.compose(dp_accounting.PoissonSampledDpEvent(one.sampling_rate, step), one.count)
+        return float(accountant.get_epsilon(delta))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence notes about Rényi orders that were left out: the bound holds without them."""
+    logger = logging.getLogger("absl")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _sampled(events: Sequence[Event]) -> list[PoissonGaussianEvent]:
+    return [one for one in events if isinstance(one, PoissonGaussianEvent)]
+
+
+def _coordinates(events: Sequence[Event]) -> int:
+    return sum(one.coordinates for one in events if not isinstance(one, ClaimEvent))

@@ -1,0 +1,159 @@
+"""How much noise a budget asks for: the accountant, inverted.
+
+What comes back are events, ready to be carried out and recorded: draw noise of standard deviation
+`event.noise_multiplier` × the sensitivity that the event's docstring names. `epsilon_of` of the events never exceeds
+the budget.
+
+>>> biases, sums = gaussian_events(Budget(1.0), [Part("biases", share=1), Part("sums", share=3, count=5)])
+>>> round(biases.noise_multiplier, 3), round(sums.noise_multiplier, 3)
+(8.449, 10.908)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dpmf.errors import InvalidArgument
+from dpmf.privacy.accounting import LEAST_SAMPLED_NOISE, Slack, epsilon_of, renyi_epsilon, sampler_slack
+from dpmf.privacy.budget import Budget
+from dpmf.privacy.events import GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.gaussian import log_gaussian_delta
+
+_TIGHT = 1e-13
+_MOST_NOISE = 1e6
+
+
+@dataclass(frozen=True)
+class Part:
+    """One full-batch release that gets a share of the budget.
+
+    Attributes:
+        what: what is released, in words.
+        share: of Σ (sensitivity / standard deviation)², relative to the shares of the other parts; above 0.
+        count: how often it is released, together for this share.
+        coordinates: how many numbers that makes, over all `count` times.
+    """
+
+    what: str
+    share: float
+    count: int = 1
+    coordinates: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < math.inf:
+            raise InvalidArgument(f"share={self.share!r} of {self.what!r} should be a number above 0")
+
+
+def gdp_for(epsilon: float, delta: float) -> float:
+    """Return the largest gdp, rounded down, that implies (epsilon, delta)-privacy.
+
+    Args:
+        epsilon: from 0 on, finite.
+        delta: between 0 and 1, both excluded.
+    """
+    if not (0 <= epsilon < math.inf and 0 < delta < 1):
+        raise InvalidArgument(f"epsilon={epsilon:g} and delta={delta:g} should be finite, and delta between 0 and 1")
+    target = math.log(delta)
+    high = 1.0
+    while log_gaussian_delta(high, epsilon) <= target:
+        high *= 2
+    low = high / 2
+    while log_gaussian_delta(low, epsilon) > target:
+        low, high = low / 2, low
+    while high - low > _TIGHT * high:
+        middle = (low + high) / 2
+        if log_gaussian_delta(middle, epsilon) <= target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def gaussian_events(
+    budget: Budget, parts: Sequence[Part], *, slack: Slack = sampler_slack
+) -> tuple[GaussianEvent, ...]:
+    """Return one event per part such that all together use up the budget and no more.
+
+    The part with share s of the total S gets count / noise_multiplier² = gdp² · s / S.
+    """
+    if not parts:
+        raise InvalidArgument("there is nothing to spend the budget on: name at least one part")
+    left = _within_reach(budget, sum(part.coordinates for part in parts), slack)
+    total = math.fsum(part.share for part in parts)
+    gdp, shaved = gdp_for(*left), 1e-12
+    while True:
+        events = tuple(
+            GaussianEvent(
+                part.what, math.sqrt(part.count * total / part.share) / gdp, part.count, part.coordinates
+            )
+            for part in parts
+        )  # fmt: skip
+        if epsilon_of(events, budget.delta, neighbours=budget.neighbours, slack=slack) <= budget.epsilon:
+            return events
+        if shaved > 0.5:
+            raise InvalidArgument(_too_small(budget))
+        gdp, shaved = gdp * (1 - shaved), 2 * shaved
+
+
+def poisson_event(
+    budget: Budget, what: str, *, sampling_rate: float, count: int, coordinates: int = 0, slack: Slack = sampler_slack
+) -> PoissonGaussianEvent:
+    """Return the event with the least noise, within a thousandth, that keeps `count` sampled steps in the budget.
+
+    The noise is never below the least that the accountant accepts.
+    """
+    _within_reach(budget, coordinates, slack)
+
+    def event(noise: float) -> PoissonGaussianEvent:
+        return PoissonGaussianEvent(what, noise, sampling_rate, count, coordinates)
+
+    def fits_roughly(noise: float) -> bool:
+        return renyi_epsilon([event(noise)], budget.delta) <= budget.epsilon
+
+    def fits(noise: float) -> bool:
+        spent = epsilon_of([event(noise)], budget.delta, neighbours=budget.neighbours, slack=slack)
+        return spent <= budget.epsilon
+
+    # Rényi accounting is quick and seldom far off: begin where it ends.
+    rough = _least_noise(fits_roughly, start=1.0, step=2.0, tight=1e-2, budget=budget)
+    return event(_least_noise(fits, start=rough, step=1.25, tight=1e-3, budget=budget))
+
+
+def _least_noise(fits: Callable[[float], bool], *, start: float, step: float, tight: float, budget: Budget) -> float:
+    """Return noise that fits and is at most (1 + tight) times the least that does, or the least accepted."""
+    high = start
+    while not fits(high):
+        if high > _MOST_NOISE:
+            raise InvalidArgument(_too_small(budget))
+        high *= step
+    low = max(high / step, LEAST_SAMPLED_NOISE)
+    while fits(low):
+        if low == LEAST_SAMPLED_NOISE:
+            return low
+        low, high = max(low / step, LEAST_SAMPLED_NOISE), low
+    while high - low > tight * low:
+        middle = (low + high) / 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _within_reach(budget: Budget, coordinates: int, slack: Slack) -> tuple[float, float]:
+    """Return what is left of ε and δ for ideal noise, or refuse: the sampler's inaccuracy may take it all."""
+    if not budget.is_finite:
+        raise InvalidArgument("epsilon=inf asks for no noise at all: there is nothing to calibrate")
+    extra_epsilon, extra_delta = slack(coordinates, budget.epsilon)
+    if extra_epsilon > budget.epsilon or extra_delta >= budget.delta:
+        raise InvalidArgument(_too_small(budget))
+    return budget.epsilon - extra_epsilon, (budget.delta - extra_delta) * math.exp(-extra_epsilon)
+
+
+def _too_small(budget: Budget) -> str:
+    return (
+        f"epsilon={budget.epsilon:g} with delta={budget.delta:g} cannot be kept for so many released numbers: "
+        "take a larger delta, a smaller epsilon, fewer factors or fewer rounds"
+    )

@@ -1,0 +1,142 @@
+"""What was done to the data, in terms that an accountant can add up.
+
+Throughout, "the released sum" is Σ_i f(i), a vector with one bounded contribution f(i) of each user, rounded to a
+public grid, and "noise" is independent Gaussian noise of the same standard deviation in every direction. A later
+sum may depend on what earlier ones released.
+
+>>> GaussianEvent("item sums", noise_multiplier=4.0, count=3, coordinates=600).to_json()["noise_multiplier"]
+4.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeAlias
+
+from dpmf.errors import DamagedFile, InvalidArgument
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """A sum over everybody, released `count` times with Gaussian noise.
+
+    Attributes:
+        what: what was released, in words.
+        noise_multiplier: standard deviation of the noise / L2 sensitivity of the sum, where the sensitivity is the
+            greatest L2 distance between the sums of two data sets that are neighbours *in the relation of the
+            guarantee*. Under "replace" it is thus the replace sensitivity, and no factor is missing.
+        count: how often, each time with fresh noise; the sum may be another one each time.
+        coordinates: how many numbers were released, over all `count` times; what the sampler's inaccuracy costs is
+            in proportion to it.
+    """
+
+    kind: ClassVar[str] = "gaussian-noise"
+    what: str
+    noise_multiplier: float
+    count: int = 1
+    coordinates: int = 0
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class PoissonGaussianEvent:
+    """A sum over a fresh Poisson sample, released `count` times with Gaussian noise.
+
+    Every user is in the sample with probability `sampling_rate`, independently of all others and of all other times,
+    and neither the sample nor its size is released. The sum is not divided by anything that depends on the data.
+
+    Attributes:
+        what: what was released, in words.
+        noise_multiplier: standard deviation of the noise / C, where C is the greatest L2 norm of *one contribution*
+            f(i). That is the add-remove sensitivity, under "replace" too: there the accountant itself takes into
+            account that one contribution may turn into its opposite.
+        sampling_rate: above 0 and below 1; without sampling it is a `GaussianEvent`.
+        count: how often, each time with a fresh sample and fresh noise.
+        coordinates: how many numbers were released, over all `count` times.
+    """
+
+    kind: ClassVar[str] = "gaussian-noise-on-poisson-sample"
+    what: str
+    noise_multiplier: float
+    sampling_rate: float
+    count: int = 1
+    coordinates: int = 0
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        _check_positive("sampling_rate", self.sampling_rate)
+        if self.sampling_rate >= 1:
+            raise InvalidArgument(f"sampling_rate={self.sampling_rate:g} should be below 1: everybody is no sample")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class ClaimEvent:
+    """Something that was published on the strength of a claim which no accountant here can check or compose.
+
+    Its privacy loss counts as unbounded.
+
+    Attributes:
+        what: what was released, in words.
+        claim: what is claimed of it, by whom.
+    """
+
+    kind: ClassVar[str] = "claim-that-cannot-be-recomputed"
+    what: str
+    claim: str
+
+    def __post_init__(self) -> None:
+        _check_text("what", self.what)
+        _check_text("claim", self.claim)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+Event: TypeAlias = GaussianEvent | PoissonGaussianEvent | ClaimEvent
+_KINDS: dict[str, type[Event]] = {one.kind: one for one in (GaussianEvent, PoissonGaussianEvent, ClaimEvent)}
+
+
+def event_from_json(content: Any) -> Event:
+    """Read what an event's `to_json` wrote; an unknown kind or field is refused, not guessed."""
+    if not isinstance(content, Mapping) or content.get("kind") not in _KINDS:
+        raise DamagedFile("an event of this guarantee is of a kind that this version of dpmf does not know")
+    kind = _KINDS[content["kind"]]
+    known = {"kind", *(field.name for field in fields(kind))}
+    if set(content) != known:
+        raise DamagedFile(f"field {sorted(known ^ set(content))[0]!r} of a {kind.kind} event is missing or unknown")
+    try:
+        return kind(**{name: value for name, value in content.items() if name != "kind"})
+    except InvalidArgument as error:
+        raise DamagedFile(f"a {kind.kind} event of this guarantee is damaged: {error}") from None
+
+
+def _check_common(event: GaussianEvent | PoissonGaussianEvent) -> None:
+    _check_text("what", event.what)
+    _check_positive("noise_multiplier", event.noise_multiplier)
+    for name, least in (("count", 1), ("coordinates", 0)):
+        value = getattr(event, name)
+        if type(value) is not int or value < least:
+            raise InvalidArgument(f"{name}={value!r} should be a whole number from {least} on")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise InvalidArgument(f"{name}={value!r} should be a number above 0")
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidArgument(f"{name}={value!r} should be a text that is not empty")

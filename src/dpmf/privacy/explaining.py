@@ -1,0 +1,184 @@
+"""A guarantee in plain words: pure functions from what is known publicly to text.
+
+>>> facts = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="sgd")
+>>> [part.title for part in explain(Guarantee.none(), facts)]
+['What is released', 'What is promised']
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmf.privacy.accounting import delta_of
+from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent
+from dpmf.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a release shows of itself.
+
+    Attributes:
+        n_items, n_factors: sizes.
+        scale: of the ratings, such as "1:5".
+        catalogue_declared: whether the list of items was given, not learnt from the ratings.
+        method: how the model was trained.
+    """
+
+    n_items: int
+    n_factors: int
+    scale: str
+    catalogue_declared: bool
+    method: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, and sentences below it."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
+    """Return what a release holds and what is promised about it, for somebody who has never heard of epsilon."""
+    released = Section("What is released", _released(guarantee, facts))
+    if guarantee.mode == "none":
+        return released, Section("What is promised", _NOTHING)
+    if guarantee.mode == "paper":
+        return released, Section("What is claimed", _claimed(guarantee)), Section("It rests on", guarantee.assumptions)
+    if guarantee.is_seeded:
+        return released, Section("What is promised", _SEEDED), Section("Recorded with it", guarantee.assumptions)
+    return (
+        released,
+        Section("What is protected", (_protected(guarantee), _AGAINST)),
+        Section("What it means for a person", _meaning(guarantee)),
+        Section("What was done", tuple(_done(event, guarantee.unit) for event in guarantee.events)),
+        Section("What is assumed to be public", (_PUBLIC, *guarantee.assumptions)),
+        Section("What is not protected", _not_protected(guarantee)),
+    )
+
+
+_NOTHING = (
+    "Nothing is promised. Item factors are sums over people's ratings, and whoever has them may be able to find out "
+    "who rated what. Treat the release as you treat the ratings: do not publish it.",
+)
+_SEEDED = (
+    "Nothing is promised. The noise in this release came from a seed, for research: whoever knows or guesses it can "
+    "take the noise away. Treat the release as you treat the ratings: do not publish it.",
+)
+_AGAINST = (
+    "It is protected against everybody who gets the release, now or later, whatever else they know, about this "
+    "person and about all others, and however much computing power they have."
+)
+_PUBLIC = (
+    "The list of items with their titles, the rating scale, the method and all of its settings, the number of rounds "
+    "and the amount of noise. They must not be chosen by looking at these ratings."
+)
+
+
+def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
+    source = "given beforehand" if facts.catalogue_declared else "learnt from the ratings"
+    holds = (
+        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and a bias each, the mean "
+        f"rating, the scale {facts.scale}, titles, and how it was trained (method {facts.method}). It holds no user "
+        "and no rating."
+    )
+    if not guarantee.releases:
+        return (holds,)
+    return holds, f"Made from the ratings: {', '.join(guarantee.releases)}. All else is taken to be public."
+
+
+def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
+    claims = tuple(event.claim for event in guarantee.events if isinstance(event, ClaimEvent))
+    return (
+        f"A paper claims epsilon={guarantee.epsilon:g} and delta={guarantee.delta:g} per {guarantee.unit} "
+        f"({guarantee.neighbours}). dpmf does not certify it: no accountant here can recompute it, and the code does "
+        "not enforce what it rests on. For a promise that holds, use a certified method.",
+        *claims,
+    )
+
+
+def _protected(guarantee: Guarantee) -> str:
+    whose = {
+        "user": "All ratings of one person, together",
+        "rating": "Each single rating, but not all those of a person together",
+    }[guarantee.unit or ""]
+    hidden = {
+        "add-remove": "what they are, and whether they are in the data at all",
+        "replace": "what they are, but not that somebody took part",
+    }[guarantee.neighbours or ""]
+    return f"{whose}: {hidden}. How well is said below, by epsilon and delta."
+
+
+def _meaning(guarantee: Guarantee) -> tuple[str, ...]:
+    assert guarantee.epsilon is not None  # a certified guarantee has all of them
+    assert guarantee.delta is not None
+    assert guarantee.neighbours is not None
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    question, instead = {
+        "add-remove": ("whether you are in the data", "without them"),
+        "replace": ("which of two things you contributed", "with any others in their place"),
+    }[guarantee.neighbours]
+    exact = (1 + delta_of(guarantee.events, 0.0, neighbours=guarantee.neighbours)) / 2
+    return (
+        f"epsilon={epsilon:g}, delta={delta:g}: whatever somebody might conclude from the release, it is at most "
+        f"{_factor(epsilon)} times as likely with your ratings as it would be {instead}, give or take a probability "
+        f"of {delta:g}.",
+        f"Somebody who knows everything but {question}, and holds both for equally likely, guesses right with a "
+        f"probability of {_percent(guess(epsilon, delta))} at most, instead of 50 %. For the noise that was really "
+        f"added the limit is {_percent(exact)}.",
+    )
+
+
+def guess(epsilon: float, delta: float) -> float:
+    """Return the greatest probability of telling two equally likely neighbours apart: (e^ε + δ) / (e^ε + 1).
+
+    >>> round(guess(1.0, 0.0), 3)
+    0.731
+    """
+    return (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+
+
+def _factor(epsilon: float) -> str:
+    """Return e^ε, rounded up: a limit must not look lower than it is."""
+    if epsilon >= 10:
+        return f"e^{epsilon:g}"
+    return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}"
+
+
+def _percent(probability: float) -> str:
+    """Return a share of 100, rounded up to a tenth."""
+    return f"{min(100.0, math.ceil(1000 * probability - 1e-9) / 10):g} %"
+
+
+def _done(event: Event, unit: str | None) -> str:
+    assert not isinstance(event, ClaimEvent)
+    times = "once" if event.count == 1 else f"{event.count:,} times"
+    if isinstance(event, GaussianEvent):
+        return (
+            f"{event.what}: a sum over everybody, released {times}, with Gaussian noise of "
+            f"{event.noise_multiplier:.4g} times the most that one {unit} can change it."
+        )
+    return (
+        f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released {times}, "
+        f"with Gaussian noise of {event.noise_multiplier:.4g} times the most that one {unit} can contribute."
+    )
+
+
+def _not_protected(guarantee: Guarantee) -> tuple[str, ...]:
+    groups = (
+        "A group of people who act alike: what k of them have in common is protected about k times less.",
+        "Several accounts of the same person, which count as several persons.",
+    )
+    ratings = ("A person's ratings taken together: this guarantee is about one rating at a time.",)
+    return (
+        "What holds for people in general: that those who like one item like another. It may be concluded about you, "
+        "too, whether or not you took part.",
+        *(groups if guarantee.unit == "user" else ratings),
+        "Other releases of the same ratings: their costs add up. A ledger keeps count (dpmf ledger).",
+        "The ratings themselves, where they are kept, saved models and checkpoints, and error figures shown to "
+        "whoever holds the data.",
+        "What a person does with the release on their own device, such as showing others what it recommends.",
+    )

@@ -1,0 +1,175 @@
+"""A record of everything that was released about the same people, with a cap that is never passed.
+
+Two releases of the same ratings cost more than one. A ledger is a JSON file that whoever holds the ratings keeps
+beside them. It stores the events of every release and composes them all with the accountant.
+
+`spend` is to be called *before any noise is drawn*: it writes the entry to the disk, for good, and only then may the
+run go on. A run that fails or is killed later has spent what it asked for, whether or not anything was published;
+nothing is ever paid back. Runs at the same time wait for each other (a lock file beside the ledger), so that together
+they cannot overspend. A ledger that is damaged is refused, never begun anew.
+
+Noise levels may be chosen in the light of earlier releases if all events are full batches: a cap on Gaussian privacy
+holds all the same (Smith, Thakurta 2022). For Poisson-sampled steps they should be chosen beforehand.
+
+>>> import tempfile
+>>> from dpmf.privacy import GaussianEvent
+>>> ledger = Ledger(tempfile.mkdtemp() + "/ledger.json", Budget(2.0))
+>>> events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
+>>> ledger.spend("first", Guarantee.certified_by(Budget(1.0), events, releases=["item factors"]))
+>>> ledger.spent()
+0.834118
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
+from dpmf.files import digest_of, dump_json, read_json, write_text
+from dpmf.privacy.accounting import epsilon_of
+from dpmf.privacy.budget import Budget
+from dpmf.privacy.events import Event
+from dpmf.privacy.guarantee import Guarantee, rounded_up
+
+FORMAT_VERSION = 1
+_FIELDS = {"format", "version", "epsilon", "delta", "unit", "neighbours", "entries", "digest"}
+_PATIENCE = 120.0  # seconds; an entry takes a few at most
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release, or one that was to be.
+
+    Attributes:
+        label: what it was for, in words.
+        date: when it was entered, in ISO 8601 and UTC.
+        guarantee: what was promised. Only its events count.
+    """
+
+    label: str
+    date: str
+    guarantee: Guarantee
+
+
+class Ledger:
+    """The privacy spent on one set of ratings, in a file.
+
+    Args:
+        path: the file. A new one is made if there is none and a cap is given.
+        cap: what all releases together may cost, at the ledger's own delta; infinity only records. It is fixed when
+            the ledger is made: later it may be left out, and another one is refused.
+    """
+
+    def __init__(self, path: str | Path, cap: Budget | None = None) -> None:
+        self.path = Path(path).resolve()  # by a link or by its name, the same file and the same lock
+        if not self.path.parent.is_dir():
+            raise InvalidArgument(f"no folder {self.path.parent} for the ledger: make it first")
+        if cap is None and not self.path.exists():
+            raise InvalidArgument(f"no ledger {path}: name the file, or give a cap to begin a new one")
+        with self._locked():
+            if cap is not None and not self.path.exists():
+                self._write(cap, ())
+            self.cap, _ = self._read()
+        if cap is not None and cap != self.cap:
+            raise InvalidArgument(
+                f"the ledger {path} has the cap {_shown(self.cap)}, which {_shown(cap)} cannot change"
+            )
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all entries, oldest first."""
+        return self._read()[1]
+
+    def spent(self) -> float:
+        """Return the ε of all entries together, at the ledger's delta, rounded up; infinity if one is unbounded."""
+        return rounded_up(self._cost(self.entries()))
+
+    def spend(self, label: str, guarantee: Guarantee) -> None:
+        """Enter a release, before any noise for it is drawn; it stays spent whatever happens next.
+
+        Whatever is not certified (nothing promised, a paper's claim, seeded noise) counts as unbounded.
+
+        Raises:
+            BudgetExceeded: all releases together would cost more than the cap. Nothing was entered.
+            InvalidArgument: the unit or the neighbours are not the ledger's.
+        """
+        for name in ("unit", "neighbours"):
+            given, ours = getattr(guarantee, name), getattr(self.cap, name)
+            if guarantee.mode != "none" and given != ours:
+                raise InvalidArgument(f"{name}={given!r} cannot be added to a ledger with {name}={ours!r}")
+        entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee)
+        with self._locked():
+            cap, before = self._read()
+            after = (*before, entry)
+            total = self._cost(after)
+            if total > cap.epsilon:
+                asked = self._cost((entry,))
+                raise BudgetExceeded(
+                    f"{label!r} asks for epsilon={asked:g}, epsilon={self._cost(before):g} is spent, and together they "
+                    f"would cost {total:g}: more than the cap {_shown(cap)} of the ledger {self.path}"
+                )
+            self._write(cap, after)
+
+    def _cost(self, entries: Sequence[Entry]) -> float:
+        if not all(entry.guarantee.certified for entry in entries):
+            return math.inf
+        events: list[Event] = [event for entry in entries for event in entry.guarantee.events]
+        return epsilon_of(events, self.cap.delta, neighbours=self.cap.neighbours)
+
+    def _read(self) -> tuple[Budget, tuple[Entry, ...]]:
+        content = read_json(self.path)
+        if not isinstance(content, dict) or content.get("format") != "dpmf-ledger":
+            raise DamagedFile(f"{self.path} is not a dpmf ledger: name another file")
+        if content.get("version") != FORMAT_VERSION:
+            raise DamagedFile(f"{self.path} has a format that this dpmf does not read: update dpmf")
+        try:
+            if set(content) != _FIELDS or digest_of(_unsealed(content)) != content["digest"]:
+                raise DamagedFile("its content is not what its digest says")
+            epsilon = math.inf if content["epsilon"] is None else content["epsilon"]
+            cap = Budget(epsilon, content["delta"], content["unit"], content["neighbours"])
+            return cap, tuple(_entry(one) for one in content["entries"])
+        except (DpmfError, KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"the ledger {self.path} is damaged: {error}; restore it from a backup") from None
+
+    def _write(self, cap: Budget, entries: Sequence[Entry]) -> None:
+        content: dict[str, Any] = {
+            "format": "dpmf-ledger",
+            "version": FORMAT_VERSION,
+            "epsilon": cap.epsilon if cap.is_finite else None,
+            "delta": cap.delta,
+            "unit": cap.unit,
+            "neighbours": cap.neighbours,
+            "entries": [
+                {"label": one.label, "date": one.date, "guarantee": one.guarantee.to_json()} for one in entries
+            ],
+        }
+        write_text(self.path, dump_json({**content, "digest": digest_of(content)}))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.path.with_name(f"{self.path.name}.lock"), timeout=_PATIENCE):
+                yield
+        except Timeout:
+            raise InvalidArgument(f"another run has held the ledger {self.path} for minutes: try again later") from None
+
+
+def _entry(content: dict[str, Any]) -> Entry:
+    if set(content) != {"label", "date", "guarantee"}:
+        raise ValueError("an entry has other fields than it should")
+    return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]))
+
+
+def _unsealed(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name != "digest"}
+
+
+def _shown(cap: Budget) -> str:
+    return f"({cap.epsilon:g}, {cap.delta:g}) per {cap.unit}, {cap.neighbours}"

@@ -1,0 +1,74 @@
+"""Whether a guarantee says what its events cost.
+
+>>> from dpmf.privacy import Budget, GaussianEvent, Guarantee
+>>> events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
+>>> verify(Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])).ok
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmf.errors import InvalidArgument
+from dpmf.privacy.accounting import renyi_epsilon
+from dpmf.privacy.events import PoissonGaussianEvent
+from dpmf.privacy.guarantee import Guarantee
+
+# Epsilon is stated with six decimals; libraries may differ in the last digits of a sampled step.
+_RELATIVE, _ABSOLUTE = 1e-5, 2e-6
+# Discretized losses are rounded up, so they may lie a little above the Rényi bound where that is tight.
+_CROSS_RELATIVE, _CROSS_ABSOLUTE = 1e-2, 1e-3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out.
+
+    Attributes:
+        ok: whether nothing that can be recomputed contradicts the guarantee. It says nothing about whether anything
+            is promised: that is `Guarantee.certified`.
+        recomputed_epsilon: from the events; infinity for a claim, None if nothing is promised.
+        cross_check: ε by Rényi accounting, an upper bound by other means; None where there is none.
+        reason: what was found, in one sentence.
+    """
+
+    ok: bool
+    recomputed_epsilon: float | None
+    cross_check: float | None
+    reason: str
+
+
+def verify(guarantee: Guarantee) -> Verdict:
+    """Compute epsilon again from the events, by two accountants where there are two."""
+    if guarantee.mode == "none":
+        return Verdict(True, None, None, "nothing is promised, so there is no epsilon to verify")
+    if guarantee.mode == "paper":
+        return Verdict(True, math.inf, None, "epsilon is a claim: no accountant here can recompute it")
+    assert guarantee.epsilon is not None  # a certified guarantee has all of them
+    assert guarantee.delta is not None
+    try:
+        recomputed, cross_check = guarantee.recomputed_epsilon(), _cross_check(guarantee)
+    except InvalidArgument as error:
+        return Verdict(False, None, None, f"the events cannot be accounted for: {error}")
+    assert recomputed is not None
+    stated = guarantee.epsilon
+    if not abs(recomputed - stated) <= _RELATIVE * stated + _ABSOLUTE:
+        reason = (
+            f"epsilon={stated:g} is stated, but the events cost epsilon={recomputed:g} at delta={guarantee.delta:g}"
+        )
+        return Verdict(False, recomputed, cross_check, reason)
+    if cross_check is not None and cross_check < recomputed * (1 - _CROSS_RELATIVE) - _CROSS_ABSOLUTE:
+        reason = f"two accountants disagree: epsilon={recomputed:g}, and at most {cross_check:g} by Rényi accounting"
+        return Verdict(False, recomputed, cross_check, reason)
+    return Verdict(True, recomputed, cross_check, "the events cost what is stated")
+
+
+def _cross_check(guarantee: Guarantee) -> float | None:
+    """Return ε by Rényi accounting, unless steps were sampled and neighbours replace each other."""
+    assert guarantee.delta is not None
+    assert guarantee.neighbours is not None
+    if guarantee.neighbours == "replace" and any(isinstance(one, PoissonGaussianEvent) for one in guarantee.events):
+        return None
+    return renyi_epsilon(guarantee.events, guarantee.delta, neighbours=guarantee.neighbours)

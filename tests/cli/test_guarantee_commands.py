@@ -1,0 +1,145 @@
+"""`dpmf verify`, `explain` and `ledger`, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dpmf.files import digest_of
+from dpmf.model import Release
+from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.privacy.ledger import Ledger
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+EVENT = GaussianEvent("item sums", 5.0, 1, 40)
+PROMISE = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"])
+PAPER = Guarantee.paper(
+    epsilon=1, delta=0, unit="user", neighbours="add-remove", claim="a theorem", releases=["item factors"],
+    assumptions=["The chain has converged."],
+)  # fmt: skip
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    key = Ed25519PrivateKey.generate()
+    private, public = tmp_path / "private.pem", tmp_path / "public.pem"
+    pem = serialization.Encoding.PEM
+    private.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )  # fmt: skip
+    public.write_bytes(key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+@pytest.fixture
+def folder(release: Release, tmp_path: Path) -> Path:
+    """Return a folder with a certified release."""
+    replace(release, guarantee=PROMISE).save(tmp_path / "release")
+    return tmp_path / "release"
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object], *, seal: bool) -> None:
+    facts = json.loads((folder / "release.json").read_text())
+    change(facts)
+    if seal:
+        facts["digest"] = digest_of({name: facts[name] for name in facts if name not in ("digest", "signature")})
+    (folder / "release.json").write_text(json.dumps(facts))
+
+
+def test_an_honest_release_verifies(command: Command, folder: Path) -> None:
+    done = command("verify", folder, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert list(report) == ["epsilon", "delta", "recomputed_epsilon", "certified", "ok", "signed"]
+    assert (report["delta"], report["certified"], report["ok"], report["signed"]) == (1e-6, True, True, False)
+    assert report["epsilon"] == pytest.approx(report["recomputed_epsilon"], abs=2e-6)
+    shown = command("verify", folder).stdout
+    for words in ("checksums agree", "certified", "the events cost what is stated", "trusted as written"):
+        assert words in shown
+
+
+def test_a_wrong_epsilon_fails_loudly(command: Command, folder: Path) -> None:
+    edit(folder, lambda facts: facts["guarantee"].update(epsilon=0.5), seal=True)
+    done = command("verify", folder, "--json")
+    assert done.returncode == 1
+    assert "epsilon=0.5 is stated, but the events cost epsilon=0.834" in done.stderr
+    report = json.loads(done.stdout)
+    assert (report["ok"], report["certified"], report["epsilon"]) == (False, False, 0.5)
+    assert command("verify", folder).stdout == ""
+
+
+@pytest.mark.parametrize("file", ["release.json", "release.safetensors"])
+def test_a_damaged_file_fails(command: Command, folder: Path, file: str) -> None:
+    content = bytearray((folder / file).read_bytes())
+    content[-20] ^= 1
+    (folder / file).write_bytes(content)
+    done = command("verify", folder)
+    assert done.returncode == 1
+    assert "is damaged" in done.stderr
+
+
+def test_signatures(command: Command, release: Release, folder: Path, keys: tuple[Path, Path]) -> None:
+    unsigned = command("verify", folder, "--public-key", keys[1])
+    assert (unsigned.returncode, unsigned.stdout) == (1, "")
+    assert "is not signed" in unsigned.stderr
+    replace(release, guarantee=PROMISE).save(folder, sign_key=keys[0])
+    assert json.loads(command("verify", folder, "--public-key", keys[1], "--json").stdout)["signed"] is True
+    shown = command("verify", folder, "--public-key", keys[1]).stdout
+    assert "fits the public key" in shown
+    assert "trusted as written" not in shown
+    assert json.loads(command("verify", folder, "--json").stdout)["signed"] is None
+    assert "was not checked" in command("verify", folder).stdout
+    edit(folder, lambda facts: facts.update(mean=3.3), seal=True)
+    assert command("verify", folder).returncode == 0  # a digest alone does not stop whoever can recompute it
+    tampered = command("verify", folder, "--public-key", keys[1])
+    assert tampered.returncode == 1
+    assert "does not fit the public key" in tampered.stderr
+    assert "cannot read the key" in command("verify", folder, "--public-key", "nowhere.pem").stderr
+
+
+def test_nothing_promised_is_nothing_to_verify(command: Command, release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "none")
+    report = json.loads(command("verify", tmp_path / "none", "--json").stdout)
+    assert (report["epsilon"], report["recomputed_epsilon"], report["certified"], report["ok"]) == (
+        None, None, False, True,
+    )  # fmt: skip
+    shown = command("verify", tmp_path / "none").stdout
+    assert "not private" in shown
+    assert "nothing is promised" in shown
+    replace(release, guarantee=PAPER).save(tmp_path / "paper")
+    report = json.loads(command("verify", tmp_path / "paper", "--json").stdout)
+    assert (report["epsilon"], report["recomputed_epsilon"], report["certified"]) == (1.0, None, False)
+    assert "no accountant here can recompute it" in command("verify", tmp_path / "paper").stdout
+
+
+def test_explain_tells_people_and_programs_the_same(command: Command, folder: Path) -> None:
+    shown = command("explain", folder).stdout
+    report = json.loads(command("explain", folder, "--json").stdout)
+    assert report["events"][0]["kind"] == "gaussian-noise"
+    for title, sentences in report["explanation"].items():
+        assert title in shown
+        for sentence in sentences:
+            assert sentence[:60] in shown
+
+
+def test_a_ledger_is_shown(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    Ledger(path, Budget(2.0)).spend("June", PROMISE)
+    report = json.loads(command("ledger", path, "--json").stdout)
+    assert (report["cap"], report["delta"], report["spent"]) == (2.0, 1e-6, 0.834118)
+    assert [entry["label"] for entry in report["entries"]] == ["June"]
+    shown = command("ledger", path).stdout
+    assert "June" in shown
+    assert "epsilon=0.834118 of 2 is spent" in shown
+    missing = command("ledger", tmp_path / "nowhere.json")
+    assert missing.returncode == 1
+    assert "no ledger" in missing.stderr

@@ -1,0 +1,151 @@
+"""What events cost: known values, second opinions, the traps, and what is refused."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from dpmf.errors import InvalidArgument
+from dpmf.privacy import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.accounting import (
+    delta_of,
+    epsilon_of,
+    renyi_epsilon,
+    sampler_slack,
+)
+from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
+from dpmf.privacy.noise import DELTA_PER_COORDINATE, EPSILON_PER_COORDINATE
+
+SAMPLED = PoissonGaussianEvent("gradients", 1.0, 0.01, 1000)
+GAUSSIAN = GaussianEvent("sums", 2.0, 3)
+
+
+def test_known_values_of_sampled_steps() -> None:
+    assert epsilon_of([SAMPLED], 1e-5) == pytest.approx(1.828, abs=1e-3)
+    assert renyi_epsilon([SAMPLED], 1e-5) == pytest.approx(2.101, abs=1e-3)
+    assert delta_of([SAMPLED], epsilon_of([SAMPLED], 1e-5)) == pytest.approx(1e-5, rel=1e-2)
+
+
+def test_full_batches_compose_exactly_in_any_order() -> None:
+    events = [GaussianEvent("a", 4.0, 8), GaussianEvent("b", 1.5), GaussianEvent("c", 10.0, 2)]
+    gdp = math.sqrt(8 / 16 + 1 / 2.25 + 2 / 100)
+    for order in (events, events[::-1]):
+        assert epsilon_of(order, 1e-6) == pytest.approx(gaussian_epsilon(gdp, 1e-6), rel=1e-9)
+        assert delta_of(order, 2.0) == pytest.approx(gaussian_delta(gdp, 2.0), rel=1e-9)
+    assert epsilon_of([], 1e-6) == 0.0
+
+
+def test_privacy_loss_distributions_agree_with_the_exact_formula() -> None:
+    nearly_nothing = PoissonGaussianEvent("sample", 1e3, 1e-9)
+    for neighbours in ("add-remove", "replace"):
+        mixed = epsilon_of([GAUSSIAN, nearly_nothing], 1e-6, neighbours=neighbours)
+        assert mixed == pytest.approx(epsilon_of([GAUSSIAN], 1e-6, neighbours=neighbours), rel=2e-3)
+
+
+def test_the_factor_for_replacing_is_applied_once() -> None:
+    # A full batch holds its own sensitivity: the same figure whatever the neighbours are.
+    assert epsilon_of([GAUSSIAN], 1e-6, neighbours="replace") == epsilon_of([GAUSSIAN], 1e-6)
+    assert renyi_epsilon([GAUSSIAN], 1e-6, neighbours="replace") == renyi_epsilon([GAUSSIAN], 1e-6)
+    # A sampled step is relative to one contribution, which may turn into its opposite: at almost every rating being
+    # in the sample, that is a full batch of twice the sensitivity.
+    nearly_all = PoissonGaussianEvent("sample", 4.0, 1 - 1e-9)
+    assert epsilon_of([nearly_all], 1e-6) == pytest.approx(gaussian_epsilon(1 / 4, 1e-6), rel=2e-3)
+    replaced = epsilon_of([nearly_all], 1e-6, neighbours="replace")
+    assert replaced == pytest.approx(gaussian_epsilon(2 / 4, 1e-6), rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [SAMPLED], [GAUSSIAN], [GAUSSIAN, SAMPLED], [PoissonGaussianEvent("x", 0.5, 1e-3, 100)],
+        [PoissonGaussianEvent("x", 2.2, 0.008, 50_000)], [PoissonGaussianEvent("x", 5.0, 0.5, 40)],
+        [PoissonGaussianEvent("x", 50.0, 1e-4, 1)], [GaussianEvent("x", 100.0)], [GaussianEvent("x", 0.2, 9)],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+def test_renyi_accounting_can_only_be_larger(events: Sequence[Event], delta: float) -> None:
+    assert renyi_epsilon(events, delta) >= epsilon_of(events, delta) * 0.999 - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps", "delta"), [(1.0, 0.01, 1000, 1e-5), (0.8, 0.05, 100, 1e-6), (3.0, 0.2, 200, 1e-7)]
+)
+def test_a_second_opinion_agrees(noise: float, rate: float, steps: int, delta: float) -> None:
+    prv = pytest.importorskip("prv_accountant")
+    mechanism = prv.PoissonSubsampledGaussianMechanism(sampling_probability=rate, noise_multiplier=noise)
+    other = prv.PRVAccountant(
+        prvs=mechanism, max_self_compositions=steps, eps_error=0.02, delta_error=delta / 1000
+    )  # fmt: skip
+    low, _, high = other.compute_epsilon(delta=delta, num_self_compositions=steps)
+    assert low <= epsilon_of([PoissonGaussianEvent("x", noise, rate, steps)], delta) <= high
+
+
+def test_claims_are_unbounded() -> None:
+    events: list[Event] = [GAUSSIAN, ClaimEvent("factors", "private, they say")]
+    assert epsilon_of(events, 1e-6) == renyi_epsilon(events, 1e-6) == math.inf
+    assert delta_of(events, 10.0) == 1.0
+
+
+def test_the_sampler_costs_in_proportion_to_what_is_released() -> None:
+    many = 10**6
+    event = GaussianEvent("sums", 2.0, 3, many)
+    ideal, real = epsilon_of([GAUSSIAN], 1e-6), epsilon_of([event], 1e-6)
+    extra_epsilon, extra_delta = sampler_slack(many, real)
+    assert extra_epsilon == pytest.approx(many * EPSILON_PER_COORDINATE)
+    assert extra_delta == pytest.approx((1 + math.exp(real)) * many * DELTA_PER_COORDINATE)
+    assert real >= ideal
+    left = (1e-6 - extra_delta) * math.exp(-extra_epsilon)
+    assert real == pytest.approx(epsilon_of([GAUSSIAN], left) + extra_epsilon, rel=1e-8)
+    assert delta_of([event], real) <= 1e-6 * (1 + 1e-8)
+    assert epsilon_of([event], 1e-6, slack=lambda _, __: (0.0, 0.0)) == ideal
+
+
+def test_a_sampler_that_is_too_coarse_leaves_no_guarantee() -> None:
+    assert epsilon_of([GaussianEvent("sums", 0.1, 1, 10**9)], 1e-6) == math.inf
+    assert sampler_slack(1, 1e4)[1] == 1.0
+    assert delta_of([GaussianEvent("sums", 2.0, 1, 10**13)], 0.0) <= 1.0
+
+
+def test_below_the_extra_epsilon_delta_is_still_a_bound() -> None:
+    def slack(coordinates: int, epsilon: float) -> tuple[float, float]:
+        return 0.5, 0.0
+
+    assert delta_of([GAUSSIAN], 0.2, slack=slack) >= delta_of([GAUSSIAN], 0.5, slack=slack)
+    assert delta_of([GAUSSIAN], 0.5, slack=slack) >= delta_of([GAUSSIAN], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("event", "delta", "complaint"),
+    [
+        (PoissonGaussianEvent("x", 1.0, 0.1, 2 * 10**6), 1e-6, "count=2,000,000"),
+        (PoissonGaussianEvent("x", 0.05, 0.1), 1e-6, r"noise_multiplier=0\.05"),
+        (PoissonGaussianEvent("x", 1.0, 0.1), 1e-12, "delta=1e-12 is too small"),
+        (GAUSSIAN, 0.0, "delta=0"), (GAUSSIAN, 1.0, "delta=1"), (GAUSSIAN, math.nan, "delta=nan"),
+        ("laplace", 1e-6, "'laplace' is not an event"),
+    ],
+)  # fmt: skip
+def test_unknown_cases_are_refused(event: Event, delta: float, complaint: str) -> None:
+    with pytest.raises(InvalidArgument, match=complaint):
+        epsilon_of([event], delta)
+
+
+def test_unknown_neighbours_and_missing_bounds_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="neighbours='near'"):
+        epsilon_of([GAUSSIAN], 1e-6, neighbours="near")
+    with pytest.raises(InvalidArgument, match="no Rényi bound"):
+        renyi_epsilon([SAMPLED], 1e-6, neighbours="replace")
+    with pytest.raises(InvalidArgument, match="epsilon=-1"):
+        delta_of([GAUSSIAN], -1.0)
+
+
+def test_a_sampled_step_with_next_to_no_noise_is_unbounded_and_quick() -> None:
+    assert epsilon_of([PoissonGaussianEvent("x", 0.1, 0.9, 10**6)], 1e-6) == math.inf
+
+
+def test_accounting_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        epsilon_of([PoissonGaussianEvent("x", 100.0, 0.5, 10)], 1e-6)
+    assert not caplog.records

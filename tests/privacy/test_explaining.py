@@ -1,0 +1,90 @@
+"""What people are told is true, and nothing is told of a promise that is not made."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpmf.privacy import Budget, Guarantee, PoissonGaussianEvent
+from dpmf.privacy.calibration import Part, gaussian_events
+from dpmf.privacy.explaining import Facts, explain, guess
+from dpmf.privacy.gaussian import gaussian_delta
+
+FACTS = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="als")
+EVENTS = gaussian_events(Budget(1.0), [Part("item biases", 1, 1, 60), Part("item sums", 3, 10, 2400)])
+
+
+def words(guarantee: Guarantee, facts: Facts = FACTS) -> dict[str, str]:
+    return {section.title: " ".join(section.sentences) for section in explain(guarantee, facts)}
+
+
+def promise(budget: Budget, *, seeded: bool = False) -> Guarantee:
+    return Guarantee.certified_by(
+        budget, EVENTS, releases=["item biases", "item factors"], assumptions=["The ids are public."], seeded=seeded
+    )
+
+
+def test_a_certified_release_is_explained_completely() -> None:
+    told = words(promise(Budget(1.0)))
+    assert list(told) == [
+        "What is released", "What is protected", "What it means for a person", "What was done",
+        "What is assumed to be public", "What is not protected",
+    ]  # fmt: skip
+    for title, needed in {
+        "What is released": ["60 items", "4 factors", "no user and no rating", "item biases, item factors"],
+        "What is protected": ["All ratings of one person", "whether they are in the data", "computing power"],
+        "What it means for a person": ["2.72 times", "73.2 %", "epsilon=1, delta=1e-06", "without them"],
+        "What was done": ["item biases", "once", "item sums", "10 times", "one user"],
+        "What is assumed to be public": ["list of items", "scale", "settings", "rounds", "The ids are public."],
+        "What is not protected": ["people in general", "group", "Other releases", "ledger", "device", "error figures"],
+    }.items():  # fmt: skip
+        for one in needed:
+            assert one in told[title]
+
+
+def test_the_guess_is_that_of_the_best_test() -> None:
+    gdp = math.sqrt(sum(event.count / event.noise_multiplier**2 for event in EVENTS))
+    best = math.ceil(1000 * (1 + gaussian_delta(gdp, 0.0)) / 2) / 10
+    assert f"the limit is {best:g} %" in words(promise(Budget(1.0)))["What it means for a person"]
+    assert guess(0.0, 0.0) == 0.5
+    assert guess(math.log(3), 0.0) == pytest.approx(0.75)
+    assert guess(1000.0, 0.0) == 1.0
+
+
+def test_units_and_neighbours_change_the_words() -> None:
+    told = words(promise(Budget(1.0, unit="rating", neighbours="replace")))
+    assert "Each single rating" in told["What is protected"]
+    assert "not that somebody took part" in told["What is protected"]
+    assert "with any others in their place" in told["What it means for a person"]
+    assert "one rating at a time" in told["What is not protected"]
+
+
+def test_a_sample_is_called_a_sample_and_a_large_epsilon_large() -> None:
+    event = PoissonGaussianEvent("gradients", 0.4, 0.01, 300, 100)
+    told = words(Guarantee.certified_by(Budget(50.0, 1e-4), [event], releases=["item factors"]))
+    assert "random sample (each with probability 0.01), released 300 times" in told["What was done"]
+    assert "100 % at most" in told["What it means for a person"]
+    assert "e^" in told["What it means for a person"]
+
+
+def test_nothing_is_told_of_a_promise_that_is_not_made() -> None:
+    paper = Guarantee.paper(
+        epsilon=1, delta=0, unit="user", neighbours="add-remove", claim="Theorem 1 says so.", releases=["item factors"],
+        assumptions=["The chain has converged."],
+    )  # fmt: skip
+    for guarantee in (Guarantee.none(), promise(Budget(1.0), seeded=True), paper):
+        told = words(guarantee)
+        assert "What is protected" not in told
+        assert "certified" not in " ".join(told.values()).replace("does not certify", "").replace(
+            "certified method", ""
+        )
+    assert "do not publish it" in words(Guarantee.none())["What is promised"]
+    assert "do not publish it" in words(promise(Budget(1.0), seeded=True))["What is promised"]
+    assert "Theorem 1 says so." in words(paper)["What is claimed"]
+    assert words(paper)["It rests on"] == "The chain has converged."
+
+
+def test_a_catalogue_learnt_from_the_ratings_is_called_so() -> None:
+    learnt = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=False, method="sgd")
+    assert "learnt from the ratings" in words(Guarantee.none(), learnt)["What is released"]
