@@ -104,6 +104,31 @@ def solve_people(
             U[i, k] = np.float32(y[k])
 
 
+@fast_kernel
+def squared_errors(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    start: int,
+    stop: int,
+    V: NDArray[np.float32],
+    c: NDArray[np.float32],
+    mean: float,
+    b: NDArray[np.float32],
+    U: NDArray[np.float32],
+) -> float:
+    """Return Σ (r_j - mean - c_j - b_i - u_i·v_j)² over the ratings of people start..stop-1."""
+    total = 0.0
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = items[p]
+            e = values[p] - mean - b[i] - c[j]
+            for k in range(V.shape[1]):
+                e -= U[i, k] * V[j, k]
+            total += e * e
+    return total
+
+
 def solve_person_reference(
     items: NDArray[Any],
     values: NDArray[Any],

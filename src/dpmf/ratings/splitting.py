@@ -56,9 +56,9 @@ def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[n
     if how == "random":
         return chance < test
     if how == "last" and ratings.timestamps is not None:
-        return _place_within_user(ratings, ~ratings.timestamps, chance) < test  # ~t falls as t grows
+        return place_within_user(ratings, ~ratings.timestamps, chance) < test  # ~t falls as t grows
     counts = np.diff(ratings.indptr)
-    return _place_within_user(ratings, chance) < np.repeat(np.rint(test * counts), counts)
+    return place_within_user(ratings, chance) < np.repeat(np.rint(test * counts), counts)
 
 
 def _check_count(ratings: Ratings, count: float) -> None:
@@ -68,7 +68,7 @@ def _check_count(ratings: Ratings, count: float) -> None:
         raise InvalidArgument(f"test={count} with how='last' is a number of ratings per user: give 1, 2, …")
 
 
-def _place_within_user(ratings: Ratings, *keys: NDArray[Any]) -> NDArray[np.int64]:
+def place_within_user(ratings: Ratings, *keys: NDArray[Any]) -> NDArray[np.int64]:
     """Return each rating's place, from 0, when its user's ratings are sorted by the first key, then the next."""
     order = np.lexsort((*reversed(keys), ratings.users))
     places = np.empty(len(ratings), np.int64)

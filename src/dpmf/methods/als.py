@@ -1,0 +1,222 @@
+"""Alternating least squares, private with a proof: the certified method, and the default.
+
+A rating is predicted as mean + b_i + c_j + u_i·v_j. Everybody fits their own b_i and u_i; c_j and v_j are made of sums
+over everybody, which are released with noise. Nothing else that depends on a person leaves. With an infinite epsilon
+it is plain alternating least squares, and not private.
+
+>>> from dpmf.privacy import Budget
+>>> from dpmf.ratings.synthetic import make
+>>> model = ALS(n_factors=2, n_epochs=2, budget=Budget(epsilon=5)).fit(make(100, 40), n_threads=1)
+>>> print(model.guarantee)
+(5.0, 1e-06)-DP per user, add-remove, certified; releases item factors, item biases and the configuration
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import StoredRatings
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods.checks import positive, whole
+from dpmf.methods.personal import personal_shares
+from dpmf.methods.private_als import Plan, PrivateRounds
+from dpmf.model import EpochRecord, Model, Release, Ridge
+from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.ledger import Ledger
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
+from dpmf.ratings import Ratings
+from dpmf.ratings.trimming import trimmed
+
+logger = logging.getLogger(__name__)
+Callback = Callable[[EpochRecord], bool | None]
+MOST_PRIVATE_FACTORS = 256
+_PRIVATE_FACTORS, _PRIVATE_ROUNDS, _PRIVATE_RIDGE = 8, 6, 0.1
+_RELEASES = ("item factors", "item biases", "the configuration")
+_PUBLIC = "Catalogue, rating scale, configuration and number of rounds are public: they were declared, not learnt."
+_IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
+_PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
+
+
+@dataclass(frozen=True)
+class ALS:
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        n_factors: K, the length of the factor vectors; 0 for item biases alone. None chooses.
+        n_epochs: the number of rounds. None chooses.
+        budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
+        regularization: the penalty on users' factors. None chooses.
+        moments: whether the users' second moments are measured once for all items ("shared") or for every item
+            ("per-item"); the latter costs noise, and pays for large epsilon only.
+        cap: how many ratings of a user count towards the sums at most; None for all. The user's weight is the same.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the public start, and which ratings count if there is a cap.
+        noise_seed: research only; the same noise every time, and no guarantee.
+    """
+
+    n_factors: int | None = None
+    n_epochs: int | None = None
+    budget: Budget | None = None
+    regularization: float | None = None
+    moments: Literal["shared", "per-item"] = "shared"
+    cap: int | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Budget):
+            raise InvalidArgument(
+                f"budget={self.budget!r}: ALS needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
+            )
+        if self.n_factors is not None:
+            whole("n_factors", self.n_factors, least=0)
+        for name in ("n_epochs", "cap"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if self.regularization is not None:
+            positive("regularization", self.regularization)
+        if self.moments not in ("shared", "per-item"):
+            raise InvalidArgument(f"moments={self.moments!r} is not known: choose shared or per-item")
+        if self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: ALS protects users, which protects ratings too")
+        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
+        if self.noise_seed is not None:
+            whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
+
+    def fit(
+        self,
+        ratings: Ratings | StoredRatings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings: what to learn from, in memory; a private run needs a declared scale and catalogue.
+            n_threads: all CPUs this process may use by default.
+            callbacks: called with the record of each round when it ends; all rounds are carried out, because a
+                guarantee says beforehand what will be released.
+            checkpoint: refused: a round that is drawn twice would cost twice.
+            user_budgets: the epsilon of users who want another one than that of the budget, at the budget's delta; a
+                larger one is no use and counts as that of the budget.
+            ledger: where to enter what the run will release, before any noise is drawn.
+        """
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("ALS needs the ratings in memory: allow more, or leave --memory out")
+        if checkpoint is not None:
+            raise InvalidArgument("ALS takes no checkpoints: a round whose noise is drawn twice would cost twice")
+        if not len(ratings):
+            raise InvalidArgument("there are no ratings to train on")
+        chosen = self.chosen()
+        return chosen._fit_privately(ratings, thread_count(n_threads), tuple(callbacks), user_budgets, ledger)
+
+    def chosen(self) -> ALS:
+        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+        return replace(
+            self,
+            n_factors=_PRIVATE_FACTORS if self.n_factors is None else self.n_factors,
+            n_epochs=_PRIVATE_ROUNDS if self.n_epochs is None else self.n_epochs,
+            regularization=_PRIVATE_RIDGE if self.regularization is None else self.regularization,
+        )
+
+    def _fit_privately(
+        self,
+        ratings: Ratings,
+        n_threads: int,
+        callbacks: tuple[Callback, ...],
+        user_budgets: Mapping[Any, float] | None,
+        ledger: Ledger | None,
+    ) -> Model:
+        assert self.budget is not None
+        self._refuse_what_voids_a_guarantee(ratings)
+        plan = self._plan(ratings.n_items)
+        events = plan.events(self.budget)
+        noise = Noise(self.noise_seed)
+        if noise.seeded:
+            logger.warning("%s", SEEDED)
+        guarantee = Guarantee.certified_by(
+            self.budget, events, releases=_RELEASES, assumptions=self._assumptions(ratings, user_budgets),
+            seeded=noise.seeded,
+        )  # fmt: skip
+        shares = personal_shares(ratings.user_ids, self.budget, user_budgets)
+        counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
+        if ledger is not None:
+            ledger.spend(ratings.name or "release", guarantee)
+        mechanism = Mechanism(events, noise)
+        state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
+        state.measure_popularity()
+        state.measure_biases()
+        history: list[EpochRecord] = []
+        for number in range(plan.n_rounds if plan.n_factors else 0):
+            began = time.perf_counter()
+            state.measure_factors(number)
+            history.append(EpochRecord(number + 1, time.perf_counter() - began, state.training_error()))
+            for callback in callbacks:
+                callback(history[-1])
+        mechanism.finish()
+        return self._model(ratings, state, guarantee, tuple(history))
+
+    def _plan(self, n_items: int) -> Plan:
+        assert self.budget is not None
+        assert self.n_factors is not None
+        assert self.n_epochs is not None
+        assert self.regularization is not None
+        whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
+        return Plan(
+            n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization,
+            self.budget.neighbours,
+        )  # fmt: skip
+
+    def _refuse_what_voids_a_guarantee(self, ratings: Ratings) -> None:
+        if not ratings.scale.declared:
+            raise InvalidArgument(
+                "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5), or "
+                "--scale 1:5"
+            )
+        if not ratings.catalogue.declared and not self.items_public:
+            raise InvalidArgument(
+                "a private run needs a public catalogue of items: name its file with items=… or --items, or assert "
+                "with items_public=True or --items-public that the ids in the data are a public list"
+            )
+
+    def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
+        found = [] if ratings.catalogue.declared else [_IDS_PUBLIC]
+        return [_PUBLIC, *found, *([_PERSONAL] if user_budgets else [])]
+
+    def _model(
+        self, ratings: Ratings, state: PrivateRounds, guarantee: Guarantee, history: tuple[EpochRecord, ...]
+    ) -> Model:
+        bias, factors = state.ridge
+        release = Release(
+            items=ratings.catalogue,
+            scale=ratings.scale,
+            mean=state.mean,
+            item_factors=state.V,
+            item_biases=state.c,
+            ridge=Ridge(bias=bias, factors=factors),
+            configuration=self._configuration(),
+            guarantee=guarantee,
+        )
+        seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
+        return Model(release, ratings.user_ids, state.U, state.b, *seen, history)
+
+    def _configuration(self) -> dict[str, Any]:
+        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
+        hidden = ("budget", "noise_seed")
+        return {"method": "als", **{name: value for name, value in asdict(self).items() if name not in hidden}}

@@ -1,0 +1,96 @@
+"""Making the best of noisy measurements: averaging them, and shrinking the average towards what is likely.
+
+Everything here works on numbers that are released already, noise included, so it costs no privacy.
+
+>>> first = Estimate(np.array([[4.0]]), np.array([[1.0]]))
+>>> both = first.refined(np.array([[2.0]]), np.array([[1.0]]))
+>>> both.value.item(), both.variance.item()
+(3.0, 0.5)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_DEGREE = 2  # of the trend along popularity
+_SMALL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What noisy measurements say about some numbers, one row per item.
+
+    Attributes:
+        value: shape (n_items, n).
+        variance: of the noise in it, same shape; infinite where nothing is known.
+    """
+
+    value: Array
+    variance: Array
+
+    @classmethod
+    def nothing(cls, n_items: int, n: int) -> Estimate:
+        """Return an estimate that knows nothing."""
+        return cls(np.zeros((n_items, n)), np.full((n_items, n), np.inf))
+
+    def refined(self, measured: Array, variance: Array, forget: float = 0.0) -> Estimate:
+        """Return the average of this and a new measurement, each weighted by the inverse of its variance.
+
+        Args:
+            measured, variance: the measurement and the variance of its noise.
+            forget: how much of the old knowledge is given up first, from 0 to below 1, because what it was about may
+                have moved.
+        """
+        precision, new = (1 - forget) / self.variance, 1 / variance
+        total = precision + new
+        return Estimate((precision * self.value + new * measured) / total, 1 / total)
+
+    def turned(self, rotation: Array) -> Estimate:
+        """Return the estimate in another orthogonal basis, whose vectors are the columns of `rotation`."""
+        known = np.isfinite(self.variance)
+        variance = np.where(known, self.variance, 0.0) @ rotation**2
+        return Estimate(self.value @ rotation, np.where(known.all(axis=1, keepdims=True), variance, np.inf))
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate of `factor` times the numbers."""
+        return Estimate(self.value * factor, self.variance * factor**2)
+
+    def shrunk(self, popularity: Array, sampling: Array) -> Array:
+        """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
+
+        Trend and size of the deviations are found for each column from all items.
+
+        Args:
+            popularity: shape (n_items,), a measure of how often items are rated.
+            sampling: variance besides that of the noise: people are many, but not all there could be.
+        """
+        variance = self.variance + sampling
+        likely = np.empty_like(self.value)
+        for column in range(self.value.shape[1]):
+            value, noise = self.value[:, column], variance[:, column]
+            trend = _trend(popularity, value, noise)
+            deviation = value - trend
+            weights = 1 / (noise + np.median(noise)) ** 2
+            spread = max(float(np.sum(weights * (deviation**2 - noise)) / np.sum(weights)), _SMALL)
+            likely[:, column] = trend + deviation * spread / (spread + noise)
+        return likely
+
+
+def _trend(popularity: Array, value: Array, noise: Array) -> Array:
+    """Return a polynomial in popularity, fitted to values with noise of different sizes."""
+    powers = np.stack([popularity**degree for degree in range(_DEGREE + 1)], axis=1)
+    weights = 1 / (noise + np.median(np.abs(value)) ** 2 + _SMALL)
+    normal = powers.T @ (weights[:, None] * powers)
+    normal += 1e-6 * np.trace(normal) * np.eye(_DEGREE + 1)
+    fitted: Array = powers @ np.linalg.solve(normal, powers.T @ (weights * value))
+    return fitted
+
+
+def standardized(numbers: Array) -> Array:
+    """Return numbers less their mean, over their standard deviation."""
+    result: Array = (numbers - numbers.mean()) / max(float(numbers.std()), _SMALL)
+    return result

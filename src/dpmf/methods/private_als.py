@@ -1,0 +1,316 @@
+"""The rounds of private alternating least squares; see docs/proofs/als.md for why they are private.
+
+Released are, each with Gaussian noise: the number of users; how often items are rated, twice; sums that item biases
+are made of; and in every round second moments of the users' factors and sums that item factors are made of. All of
+them are sums of contributions that `dpmf.kernels.bounded` bounds, and leave only through `Mechanism`. What is done with
+them afterwards (averaging over rounds, shrinking) costs nothing.
+
+Rounds do not start over. Each measures what is still missing, with residuals small enough to be clipped tightly, and
+the measurements of all rounds are averaged: so the noise of all rounds together counts, not that of the last alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.factors import fill_randomly
+from dpmf.engine.layout import equal_masses
+from dpmf.engine.threads import run_tasks
+from dpmf.kernels.bounded import add_counts, add_item_moments, add_moments, add_residuals, symmetric
+from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.methods.estimating import Estimate, standardized
+from dpmf.privacy.budget import Budget
+from dpmf.privacy.calibration import Part, gaussian_events
+from dpmf.privacy.events import GaussianEvent
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings import Ratings
+from dpmf.streams import stream_key
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.float32]
+USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
+BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
+_BIAS_PASSES = 2
+_RADIUS = 1.0  # the longest factors of a user that count in full
+_MEAN_SQUARE = 0.5  # of users' factors, to which they are scaled after every round
+_HEIGHT = 0.6  # with which item biases are measured beside factors
+_ERROR = 0.9  # about the standard deviation of a residual, for a scale as wide as 1 to 5
+_CLIP = 0.7  # likewise
+_USUAL_WIDTH = 4.0
+_USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
+_SAMPLING = 0.6
+_FORGET = 0.5
+_RARE_EXPONENT = 0.3
+_USER_BIAS_RIDGE = 3.0
+_SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
+_BIAS_SHARE = 0.15
+_MOMENT_SHARE = 0.01
+_ITEM_MOMENT_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        n_factors: K; with 0 there are item biases only.
+        n_rounds: how often factors are measured.
+        per_item: whether second moments are measured for every item, not once for all.
+        user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
+        neighbours: "add-remove" or "replace".
+    """
+
+    n_items: int
+    n_factors: int
+    n_rounds: int
+    per_item: bool
+    user_ridge: float
+    neighbours: str
+
+    def events(self, budget: Budget) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for."""
+        m, K, T = self.n_items, self.n_factors, self.n_rounds
+        parts = [
+            Part(USERS, _SHARES[USERS], 1, 1),
+            Part(POPULARITY, _SHARES[POPULARITY], 1, m),
+            Part(WEIGHTS, _SHARES[WEIGHTS], 1, m),
+        ]
+        left = 1 - sum(_SHARES.values())
+        if not K:
+            return gaussian_events(budget, [*parts, Part(BIASES, left, _BIAS_PASSES, _BIAS_PASSES * m)])
+        left -= _BIAS_SHARE
+        triangle = K * (K + 1) // 2
+        share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
+        return gaussian_events(
+            budget,
+            [
+                *parts,
+                Part(BIASES, _BIAS_SHARE, _BIAS_PASSES, _BIAS_PASSES * m),
+                Part(MOMENTS, share * left, T, T * size),
+                Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
+            ],
+        )
+
+    @property
+    def replaced(self) -> float:
+        """By how much the distance of two contributions may exceed the bound on one."""
+        return 2.0 if self.neighbours == "replace" else 1.0
+
+    @property
+    def count_replaced(self) -> float:
+        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
+        return math.sqrt(2.0) if self.neighbours == "replace" else 1.0
+
+
+@dataclass(eq=False)
+class PrivateRounds:
+    """The state of a run. Only `c` and `V` are released; everything about users stays here.
+
+    Args:
+        plan: the public facts.
+        solving: all ratings, from which everybody computes their own bias and factors.
+        counted: the ratings that count towards the sums, perhaps fewer.
+        shares: what part of the full weight each user has, from 0 to 1.
+        mechanism: adds the noise.
+        seed: of the public start.
+        n_threads: how many threads to use.
+    """
+
+    plan: Plan
+    solving: Ratings
+    counted: Ratings
+    shares: Array
+    mechanism: Mechanism
+    seed: int
+    n_threads: int
+    c: Floats = field(init=False)
+    V: Floats = field(init=False)
+    b: Floats = field(init=False)
+    U: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_users, n_items, K = self.solving.n_users, self.plan.n_items, self.plan.n_factors
+        scale = self.solving.scale
+        self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / _USUAL_WIDTH
+        self.clip, self.error = _CLIP * self.unit, _ERROR * self.unit
+        self.c, self.V = np.zeros(n_items, np.float32), np.zeros((n_items, K), np.float32)
+        self.b, self.U = np.zeros(n_users, np.float32), np.zeros((n_users, K), np.float32)
+        self._biases = Estimate.nothing(n_items, 1)
+        self._factors = Estimate.nothing(n_items, K)
+        self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
+
+    @property
+    def ridge(self) -> tuple[float, float]:
+        """The penalties with which everybody's bias and factors are fitted."""
+        return _USER_BIAS_RIDGE, self.plan.user_ridge * max(self.plan.n_factors, 1) / _MEAN_SQUARE * self.error**2
+
+    def measure_popularity(self) -> None:
+        """Release the number of users and how much weight items get, and choose the weights in between."""
+        n_items, bound = self.plan.n_items, self.plan.count_replaced
+        steps = self.mechanism.steps(USERS, bound)
+        valid = np.where((self.shares >= 0) & (self.shares <= 1), self.shares, 0.0)
+        total = np.trunc(valid * steps).astype(np.int64).sum(keepdims=True)
+        noise = 3 * self.mechanism.sd(USERS, bound)
+        self.n_users = max(float(self.mechanism.release(USERS, total, bound)[0]), noise, 1.0)
+        weights, floor = np.ones(n_items), self.mechanism.sd(POPULARITY, bound)
+        first = self._release(POPULARITY, bound, n_items, lambda *a: self._counts(weights, *a))
+        self.weights = np.maximum(first, 2 * floor) ** -_RARE_EXPONENT
+        self.weights /= self.weights.max()
+        second = self._release(WEIGHTS, bound, n_items, lambda *a: self._counts(self.weights, *a))
+        self.totals = np.maximum(second, self.mechanism.sd(WEIGHTS, bound))
+        self.popularity = standardized(np.log(self.totals))
+
+    def measure_biases(self) -> None:
+        """Release sums of residuals, and make item biases of them."""
+        bound = self.clip * self.plan.replaced
+        nobody = np.zeros((self.solving.n_users, 0), np.float32)
+        nothing = np.zeros((self.plan.n_items, 0), np.float32)
+        for _ in range(_BIAS_PASSES):
+            self.solve_users(biases_only=True)
+            sums = self._release(
+                BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nobody, nothing, 1.0, *a)
+            )
+            self._refine_biases(sums[:, 0], self.mechanism.sd(BIASES, bound), 1.0)
+        self.solve_users(biases_only=True)
+
+    def measure_factors(self, number: int) -> None:
+        """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
+        K = self.plan.n_factors
+        if number == 0:
+            self._start()
+        moment_bound = _RADIUS**2 * self.plan.replaced
+        size = (self.plan.n_items, K * (K + 1) // 2) if self.plan.per_item else K * (K + 1) // 2
+        moments = symmetric(self._release(MOMENTS, moment_bound, size, self._moments), K)
+        bound = self.clip * math.hypot(_RADIUS, _HEIGHT) * self.plan.replaced
+        sums = self._release(
+            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(self.U, self.V, _HEIGHT, *a)
+        )
+        noise = self.mechanism.sd(FACTORS, bound)
+        self._refine_biases(sums[:, K], noise, _HEIGHT)
+        shared = self._shared_moment(moments)
+        if self.plan.per_item:
+            self._refine_per_item(sums[:, :K], noise, moments)
+        else:
+            self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound))
+        if 0 < number < self.plan.n_rounds - 1:
+            self._rescale(float(np.trace(shared)))
+        self.solve_users()
+
+    def solve_users(self, biases_only: bool = False) -> None:
+        """Let everybody compute their own bias and factors from the release so far and their own ratings."""
+        ratings, (bias, factors) = self.solving, self.ridge
+        V = self.V[:, :0] if biases_only else self.V
+        U = self.U[:, :0] if biases_only else self.U
+        V, c = np.ascontiguousarray(V), self.c
+
+        def solve(first: int, last: int) -> None:
+            solve_people(
+                ratings.indptr, ratings.items, ratings.values, first, last, V, c, self.mean, bias, factors, False,
+                self.b, U,
+            )  # fmt: skip
+
+        self._over_users(ratings, lambda _, first, last: solve(first, last), n_tasks=16 * self.n_threads)
+
+    def training_error(self) -> float:
+        """Return the root mean squared error on all ratings, for the holder of the data."""
+        ratings, total = self.solving, np.zeros(self.n_threads)
+
+        def add(task: int, first: int, last: int) -> None:
+            total[task] = squared_errors(
+                ratings.indptr, ratings.items, ratings.values, first, last, self.V, self.c, self.mean, self.b, self.U
+            )
+
+        self._over_users(ratings, add, n_tasks=self.n_threads)
+        return math.sqrt(float(total.sum()) / max(len(ratings), 1))
+
+    def _start(self) -> None:
+        """Give users factors of one length that random item factors suggest, and items none."""
+        n_items, K = self.plan.n_items, self.plan.n_factors
+        keys = self.solving.catalogue.ids.keys
+        fill_randomly(stream_key(self.seed, "item factors"), keys, K, 0.3 * self.unit, self.V)
+        self.solve_users()
+        lengths = np.linalg.norm(self.U, axis=1, keepdims=True)
+        self.U *= np.where(lengths > 0, math.sqrt(_MEAN_SQUARE) / np.maximum(lengths, 1e-30), 0.0).astype(np.float32)
+        self.V = np.zeros((n_items, K), np.float32)
+
+    def _refine_biases(self, sums: Array, noise: float, height: float) -> None:
+        through = self._passing * self.totals * height
+        measured, variance = self.c + sums / through, (noise / through) ** 2
+        self._biases = self._biases.refined(measured[:, None], variance[:, None])
+        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / self.totals
+        self.c = self._biases.shrunk(self.popularity, sampling[:, None])[:, 0].astype(np.float32)
+
+    def _shared_moment(self, moments: Array) -> Array:
+        """Return the mean of u u' over users."""
+        return moments.sum(axis=0) / self.totals.sum() if self.plan.per_item else moments / self.n_users
+
+    def _moment_floor(self, bound: float) -> float:
+        """Return what noise alone may make of an eigenvalue of the shared moment."""
+        return 2 * self.mechanism.sd(MOMENTS, bound) / self.n_users
+
+    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float) -> None:
+        """Take a step with one second moment for all items, in the basis in which it is diagonal."""
+        spread, basis = np.linalg.eigh(shared)
+        spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
+        through = self._passing * self.totals[:, None] * spread
+        before = self._factors.turned(basis)
+        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, _FORGET)
+        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
+        self._factors = after.turned(basis.T)
+        self.V = (after.shrunk(self.popularity, sampling) @ basis.T).astype(np.float32)
+
+    def _refine_per_item(self, sums: Array, noise: float, moments: Array) -> None:
+        """Take a step with a second moment of its own for every item."""
+        spread, basis = np.linalg.eigh(self._passing * moments)
+        floor = self._passing * self.mechanism.sd(MOMENTS, _RADIUS**2 * self.plan.replaced)
+        spread = np.maximum(spread, floor)
+        inverse = np.einsum("jab,jb,jcb->jac", basis, 1 / spread, basis)
+        variance = noise**2 * np.einsum("jab,jb->ja", basis**2, 1 / spread**2)
+        measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
+        self._factors = self._factors.refined(measured, variance, _FORGET)
+        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
+        self.V = self._factors.shrunk(self.popularity, sampling).astype(np.float32)
+
+    def _rescale(self, mean_square: float) -> None:
+        """Scale item factors so that users' factors will have the mean square that the bound is made for."""
+        factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
+        self.V *= np.float32(factor)
+        self._factors = self._factors.scaled(factor)
+
+    def _counts(self, weights: Array, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
+        add_counts(self.counted.indptr, self.counted.items, first, last, weights, self.shares, steps, sums)
+
+    def _residuals(
+        self, U: Floats, V: Floats, height: float, first: int, last: int, steps: float, sums: NDArray[np.int64]
+    ) -> None:
+        of = self.counted
+        add_residuals(
+            of.indptr, of.items, of.values, first, last, self.weights, self.shares, self.mean, self.b, self.c, U, V,
+            self.clip, _RADIUS, height, steps, sums,
+        )  # fmt: skip
+
+    def _moments(self, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
+        if not self.plan.per_item:
+            add_moments(first, last, self.shares, self.U, _RADIUS, steps, sums)
+            return
+        of = self.counted
+        add_item_moments(of.indptr, of.items, first, last, self.weights, self.shares, self.U, _RADIUS, steps, sums)
+
+    def _release(self, what: str, bound: float, shape: int | tuple[int, ...], add: Callable[..., None]) -> Array:
+        """Sum everybody's contributions, and release the sum."""
+        steps = self.mechanism.steps(what, bound)
+        sums = [np.zeros(shape, np.int64) for _ in range(self.n_threads)]
+        self._over_users(self.counted, lambda task, first, last: add(first, last, steps, sums[task]), self.n_threads)
+        return self.mechanism.release(what, sum(sums[1:], start=sums[0]), bound)
+
+    def _over_users(self, ratings: Ratings, work: Callable[[int, int, int], Any], n_tasks: int) -> None:
+        """Call work(task, first, last) for ranges of users with about the same number of ratings."""
+        starts = equal_masses(np.diff(ratings.indptr) + 1, n_tasks).tolist()
+        run_tasks(lambda task: work(task, starts[task], starts[task + 1]), n_tasks, self.n_threads)

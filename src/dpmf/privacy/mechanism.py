@@ -1,0 +1,83 @@
+"""The one place where noise meets sums: a sum leaves it only with the noise that an event of the plan promises.
+
+A caller asks for the step of the public grid, forms the sum of everybody's bounded contributions in whole steps, and
+hands it over. What comes back is private by the event's noise multiplier, provided that the sensitivity is right.
+
+>>> from dpmf.privacy import GaussianEvent
+>>> mechanism = Mechanism([GaussianEvent("counts", noise_multiplier=2.0, count=1, coordinates=3)], Noise(noise_seed=1))
+>>> steps = mechanism.steps("counts", sensitivity=1.0)
+>>> noisy = mechanism.release("counts", (np.array([5, 0, 9]) * steps).astype(np.int64), sensitivity=1.0)
+>>> bool(np.abs(noisy - [5, 0, 9]).max() < 12)
+True
+>>> mechanism.release("counts", np.zeros(3, np.int64), sensitivity=1.0)
+Traceback (most recent call last):
+dpmf.errors.BudgetExceeded: 'counts' was to be released once: releasing it again is not in the plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.privacy.events import GaussianEvent
+from dpmf.privacy.noise import STEPS_PER_SD, Noise
+
+_MOST_STEPS = 2.0**45  # per unit of sensitivity: 2**17 people may add up to it in one coordinate before int64 ends
+
+
+class Mechanism:
+    """Carries out a plan of releases with Gaussian noise.
+
+    Args:
+        events: the plan; names of events differ.
+        noise: where the noise comes from.
+    """
+
+    def __init__(self, events: Sequence[GaussianEvent], noise: Noise) -> None:
+        self._events = {event.what: event for event in events}
+        if len(self._events) != len(events):
+            raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
+        self._noise = noise
+        self._released = dict.fromkeys(self._events, 0)
+
+    def sd(self, what: str, sensitivity: float) -> float:
+        """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity."""
+        if not 0 < sensitivity < np.inf:
+            raise InvalidArgument(f"sensitivity={sensitivity!r} of {what!r} should be a number above 0")
+        return self._events[what].noise_multiplier * sensitivity
+
+    def steps(self, what: str, sensitivity: float) -> float:
+        """Return how many steps of the grid make a unit of the sum."""
+        steps = STEPS_PER_SD / self.sd(what, sensitivity)
+        if steps * sensitivity > _MOST_STEPS:
+            raise InvalidArgument(f"the noise on {what!r} is too small for the grid: take a smaller epsilon")
+        return steps
+
+    def release(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.float64]:
+        """Return sums, given in steps, with noise and in units.
+
+        Raises:
+            BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
+        """
+        event = self._events[what]
+        if self._released[what] == event.count:
+            often = "once" if event.count == 1 else f"{event.count} times"
+            raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
+        if sums.size * event.count != event.coordinates:
+            raise BudgetExceeded(
+                f"{what!r} has {sums.size} numbers, and {event.coordinates // event.count} in the plan"
+            )
+        if sums.dtype != np.int64:
+            raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
+        noisy = sums + self._noise.integers(sums.shape, what, self._released[what])
+        self._released[what] += 1
+        return noisy / self.steps(what, sensitivity)
+
+    def finish(self) -> None:
+        """Refuse to end before everything in the plan has been released: the guarantee would describe another run."""
+        for what, event in self._events.items():
+            if self._released[what] != event.count:
+                raise InvalidArgument(f"{what!r} was released {self._released[what]} times, not {event.count}")
