@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import SGD
+    from dpmf.methods import ALS, SGD
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
+    from dpmf.privacy.ledger import Ledger
     from dpmf.ratings import Items, Ratings, Scale
 
 _HOMES = {
+    "ALS": "dpmf.methods",
     "Budget": "dpmf.privacy",
     "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
     "Guarantee": "dpmf.privacy",
     "Items": "dpmf.ratings",
+    "Ledger": "dpmf.privacy.ledger",
     "Model": "dpmf.model",
     "Person": "dpmf.model",
     "Ratings": "dpmf.ratings",
@@ -42,12 +45,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "ALS",
     "SGD",
     "Budget",
     "Checkpoint",
     "DpmfError",
     "Guarantee",
     "Items",
+    "Ledger",
     "Model",
     "Person",
     "Ratings",

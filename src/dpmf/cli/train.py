@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +28,38 @@ from dpmf.errors import InvalidArgument
 if TYPE_CHECKING:
     from dpmf.compare.running import Run
     from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.privacy import Budget
+    from dpmf.privacy.ledger import Ledger
+
+
+_PRIVATE = (
+    click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
+    click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
+    click.option("--mode", type=click.Choice(["certified", "paper"]), default="certified", show_default=True,
+                 help="What guarantee: proven here, or claimed by a paper."),
+    click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove",
+                 show_default=True, help="Which data sets should look alike."),
+    click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
+    click.option("--user-budgets", type=click.Path(path_type=Path), metavar="FILE",
+                 help="CSV of user,epsilon: who wants a smaller epsilon than the others."),
+    click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE",
+                 help="Enter what is released here, before it is."),
+    click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
+    click.option("--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."),
+)  # fmt: skip
+
+
+def _private_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_PRIVATE):
+        function = option(function)
+    return function
 
 
 @click.command()
 @click.argument("data")
-@click.option("--method", required=True, type=click.Choice(["sgd"]), help="How to factorize; sgd is not private.")
-@click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private.")
+@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd"]),
+              help="How to factorize; sgd is not private.")  # fmt: skip
+@_private_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
@@ -61,15 +89,16 @@ if TYPE_CHECKING:
 @reading_options
 @json_option
 def train(
-    data: str, method: str, epsilon: float | None, factors: int | None, epochs: int | None, holdout: float | None,
+    data: str, method: str, epsilon: float | None, delta: float, mode: str, neighbours: str, items_public: bool,
+    user_budgets: Path | None, ledger_file: Path | None, cap: float | None, sign_key: Path | None,
+    factors: int | None, epochs: int | None, holdout: float | None,
     how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
     model_folder: Path | None,
     checkpoint_folder: Path | None, checkpoint_every: int, checkpoint_minutes: float | None, resume: bool,
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
-    if epsilon is not None and epsilon != math.inf:
-        raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
+    _check_mode(method, mode, epsilon)
     if holdout is not None:
         check_holdout(holdout, how)
     elif how != "random":
@@ -80,8 +109,17 @@ def train(
     from dpmf.methods import configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
+    from dpmf.model.signing import read_private_key
+    from dpmf.privacy import Budget
 
-    given = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
+    given: dict[str, Any] = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
+    private: dict[str, Any] = {}
+    if method == "als":
+        assert epsilon is not None
+        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
+        private = {"user_budgets": _user_budgets(user_budgets), "ledger": _ledger(ledger_file, cap, given["budget"])}
+    else:
+        _refuse_private_options(method, items_public, user_budgets, ledger_file)
     configured = configure(
         method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
     )
@@ -89,6 +127,8 @@ def train(
     checkpoint = _checkpoint(checkpoint_folder, checkpoint_every, checkpoint_minutes, resume)
     # Find out before the work, not after it, that the result could not be saved.
     check_apart({"--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
+    if sign_key is not None:
+        read_private_key(sign_key)
     if out is not None:
         check_replaceable(out, release_files.FILES)
     if model_folder is not None:
@@ -97,12 +137,12 @@ def train(
     limit = None if memory is None else parse_size(memory)
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
-            configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed},
+            configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
             n_threads=threads, checkpoint=checkpoint,
             callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
         )  # fmt: skip
     if out is not None:
-        run.model.release.save(out)
+        run.model.release.save(out, sign_key)
     if model_folder is not None:
         run.model.save(model_folder)
     report = _report(run, method, time.perf_counter() - began, out)
@@ -112,12 +152,67 @@ def train(
         _print(run, report, model_folder)
 
 
-def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, **how: Any) -> Run:
+def _check_mode(method: str, mode: str, epsilon: float | None) -> None:
+    if method == "sgd":
+        if epsilon is not None and epsilon != math.inf:
+            raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
+        return
+    if mode == "paper":
+        raise InvalidArgument(f"--mode paper: no paper makes a claim about {method} that could be repeated here")
+    if epsilon is None:
+        raise InvalidArgument(
+            f"{method} needs --epsilon: a number such as 1 to be private, or inf, which says explicitly: not private"
+        )
+
+
+def _refuse_private_options(method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None) -> None:
+    for option, given in (("--items-public", items_public), ("--user-budgets", user_budgets), ("--ledger", ledger)):
+        if given:
+            raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
+
+
+def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | None:
+    from dpmf.privacy import Budget
+    from dpmf.privacy.ledger import Ledger
+
+    if path is None:
+        if cap is not None:
+            raise InvalidArgument("--cap is of a ledger: name its file with --ledger")
+        return None
+    return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+
+
+def _user_budgets(path: Path | None) -> dict[str, float] | None:
+    """Read lines of user,epsilon, with or without a header."""
+    if path is None:
+        return None
+    budgets: dict[str, float] = {}
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
+    for number, row in enumerate(csv.reader(lines), 1):
+        if not row or (number == 1 and [part.strip() for part in row] == ["user", "epsilon"]):
+            continue
+        try:
+            user, epsilon = row
+            budgets[user] = float(epsilon)
+        except ValueError:
+            raise InvalidArgument(f"line {number} of {path} should be user,epsilon, such as ann,0.5") from None
+    return budgets
+
+
+def _train(
+    method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, private: Any, **how: Any
+) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
+    from dpmf.methods import SGD
 
     if memory is None:
-        return train_and_test(method, read_ratings(data, **reading), **split, **how)
+        return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
+    if not isinstance(method, SGD):
+        raise InvalidArgument("--memory streams ratings for sgd only: leave it out, or take --method sgd")
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
@@ -126,7 +221,7 @@ def _train(method: Any, data: str, memory: int | None, reading: dict[str, Any], 
             if source is not None:
                 prepared = prepare(source, memory=memory, scratch=scratch, **split)
         if prepared is None:
-            return _train(method, data, None, reading, split, **how)
+            return _train(method, data, None, reading, split, private, **how)
         return train_streamed(method, prepared, **how)
 
 
@@ -150,6 +245,11 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
         "rmse": run.accuracy.get("rmse"),
         "mae": run.accuracy.get("mae"),
         "baseline_rmse": run.accuracy.get("baseline_rmse"),
+        "biases_rmse": run.accuracy.get("biases_rmse"),
+        "by_popularity": [
+            {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
+            for high, count, (ours, free) in run.by_popularity
+        ],
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
@@ -170,17 +270,20 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
-        f"{epochs} epochs in {epochs * run.epoch_seconds:.2f} s "
+        f"{epochs} {'epochs' if report['method'] == 'sgd' else 'rounds'} in {epochs * run.epoch_seconds:.2f} s "
         f"({report['updates_per_second'] / 1e6:.1f} M updates/s), {report['seconds']:.1f} s in all"
     )
     if run.accuracy:
-        rows = [
-            ("mean of your own ratings", run.accuracy["baseline_rmse"], ""),
-            (report["method"], run.accuracy["rmse"], f"{run.accuracy['mae']:.4f}"),
-        ]
+        rows = [("mean of your own ratings", run.accuracy["baseline_rmse"], "")]
+        if "biases_rmse" in run.accuracy:
+            rows.append(("private item biases alone", run.accuracy["biases_rmse"], ""))
+        rows.append((report["method"], run.accuracy["rmse"], f"{run.accuracy['mae']:.4f}"))
         print_table("Held-out ratings", ("", "rmse", "mae"), rows)
+        if run.by_popularity:
+            buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
+            print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)
         say(METRICS_NOTE, "dim")
-    say(f"Guarantee: {run.model.guarantee}", "bold red" if not run.model.guarantee.is_private else "bold")
+    say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
     if report["out"]:
         say(f"Release saved in {report['out']}")
     if model_folder is not None:

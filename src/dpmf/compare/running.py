@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation.evaluating import by_popularity
 from dpmf.evaluation.metrics import mae, rmse
-from dpmf.methods import SGD
+from dpmf.methods import ALS, SGD, Method
 from dpmf.methods.sgd import Callback
 from dpmf.model import Model
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 
 
@@ -31,7 +34,9 @@ class Run:
         model: the result.
         n_ratings: how many ratings it was trained on.
         seconds: wall time of the training, set-up included.
-        accuracy: rmse, mae and baseline_rmse on the held-out ratings; empty if nothing was held out.
+        accuracy: rmse, mae and baseline_rmse on the held-out ratings, and of a private run biases_rmse, the error of
+            private item biases alone with all the budget; empty if nothing was held out.
+        by_popularity: as `dpmf.evaluation.evaluating.by_popularity` returns it, of the model and of the baseline.
         streamed: whether the ratings stayed on the disk.
     """
 
@@ -40,20 +45,21 @@ class Run:
     seconds: float
     accuracy: dict[str, float]
     streamed: bool = False
+    by_popularity: tuple[tuple[float, int, list[float]], ...] = ()
 
     @property
     def epoch_seconds(self) -> float:
-        """Mean wall time of an epoch."""
-        return sum(record.seconds for record in self.model.history) / len(self.model.history)
+        """Mean wall time of an epoch or round."""
+        return sum(record.seconds for record in self.model.history) / max(len(self.model.history), 1)
 
     @property
     def updates_per_second(self) -> float:
         """Ratings visited per second while training."""
-        return self.n_ratings / self.epoch_seconds
+        return self.n_ratings / self.epoch_seconds if self.epoch_seconds else 0.0
 
 
 def train_and_test(
-    method: SGD,
+    method: Method,
     ratings: Ratings,
     *,
     holdout: float = 0.0,
@@ -62,18 +68,28 @@ def train_and_test(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    user_budgets: Mapping[Any, float] | None = None,
+    ledger: Ledger | None = None,
 ) -> Run:
-    """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0."""
+    """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0.
+
+    The arguments after `checkpoint` are for private methods, see `dpmf.methods.ALS.fit`.
+    """
     train, test = ratings.split(holdout, seed=seed, how=how) if holdout else (ratings, None)
+    private = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
     began = time.perf_counter()
-    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
-    accuracy = {}
-    if test is not None and len(test):
-        errors = prediction_errors(model, test, n_threads=n_threads)
-        accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline_errors(train, test))}
-    used = 1 - method.validation
-    return Run(model, round(len(train) * used), seconds, accuracy)
+    used = 1 - method.validation if isinstance(method, SGD) else 1
+    run = Run(model, round(len(train) * used), seconds, {})
+    if test is None or not len(test):
+        return run
+    errors, baseline = prediction_errors(model, test, n_threads=n_threads), baseline_errors(train, test)
+    accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
+    if isinstance(method, ALS) and model.guarantee.mode != "none":
+        alone = replace(method, n_factors=0).fit(train, n_threads=n_threads, user_budgets=user_budgets)
+        accuracy["biases_rmse"] = rmse(prediction_errors(alone, test, n_threads=n_threads))
+    return replace(run, accuracy=accuracy, by_popularity=tuple(by_popularity(train, test, errors, baseline)))
 
 
 def peak_memory() -> int | None:

@@ -27,6 +27,7 @@ from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
 _PAIRS_PER_TASK = 1 << 16
+_POPULARITY = (0.01, 0.1, 0.5, 1.0)
 
 
 def evaluate(
@@ -92,6 +93,30 @@ def own_means(train: Ratings) -> NDArray[np.float64]:
     counts = np.diff(train.indptr)
     sums = row_sums(train.indptr, train.values)
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle))
+
+
+def by_popularity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
+    """Return how well rare items fare beside popular ones.
+
+    Args:
+        train: the ratings that popularity is counted in.
+        test: the held-out ratings,
+        errors: and errors on them, of one or several ways to predict.
+
+    Returns:
+        For the most popular 1 % of the items, those up to 10 %, up to 50 % and the rest: the upper end as a fraction of
+        the catalogue, the number of test ratings, and the rmse of each of the errors (NaN if there is no rating).
+    """
+    counts = np.bincount(train.items, minlength=train.n_items)
+    rank = np.empty(train.n_items)
+    rank[np.argsort(-counts, kind="stable")] = (np.arange(train.n_items) + 0.5) / train.n_items
+    place, rows, low = rank[test.items], [], 0.0
+    for high in _POPULARITY:
+        chosen = (place > low) & (place <= high)
+        found = [rmse(error[chosen]) if chosen.any() else float("nan") for error in errors]
+        rows.append((high, int(chosen.sum()), found))
+        low = high
+    return rows
 
 
 def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:

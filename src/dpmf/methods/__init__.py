@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpmf.errors import InvalidArgument
+from dpmf.methods.als import ALS
 from dpmf.methods.sgd import SGD
 
-METHODS: Mapping[str, type[SGD]] = {"sgd": SGD}
+Method = ALS | SGD
+METHODS: Mapping[str, type[Method]] = {"als": ALS, "sgd": SGD}
 
-__all__ = ["METHODS", "SGD", "configure"]
+__all__ = ["ALS", "METHODS", "SGD", "Method", "configure"]
 
 
-def configure(name: str, settings: Mapping[str, Any]) -> SGD:
+def configure(name: str, settings: Mapping[str, Any]) -> Method:
     """Return a method with some of its fields set; texts are read as Python literals where they are any."""
     if name not in METHODS:
         raise InvalidArgument(f"method {name!r} is not known: choose from {', '.join(METHODS)}")

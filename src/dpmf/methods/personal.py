@@ -6,7 +6,7 @@ that is released is (w · gdp)-Gaussian private for that user, if it is gdp-Gaus
 >>> from dpmf.ratings.ids import Ids
 >>> shares = personal_shares(Ids(np.array([1, 2, 3])), Budget(2.0), {2: 1.0, 3: 9.0})
 >>> shares.round(3).tolist()
-[1.0, 0.518, 1.0]
+[1.0, 0.528, 1.0]
 """
 
 from __future__ import annotations
