@@ -43,7 +43,7 @@ def test_full_batches_use_up_the_budget_and_no_more(
     assert [(one.count, one.coordinates) for one in events] == [(one.count, one.coordinates) for one in parts]
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(st.floats(0.3, 6.0), st.floats(0.005, 0.3), st.integers(1, 300), st.sampled_from(["add-remove", "replace"]))
 def test_sampled_steps_stay_within_the_budget(epsilon: float, rate: float, count: int, neighbours: str) -> None:
     budget = Budget(epsilon, 1e-5, neighbours=neighbours)

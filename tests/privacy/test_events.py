@@ -37,7 +37,9 @@ def test_unknown_kinds_and_fields_are_refused(event: Event) -> None:
     "change",
     [
         {"noise_multiplier": 0}, {"noise_multiplier": -1.0}, {"noise_multiplier": math.inf}, {"noise_multiplier": "1"},
-        {"noise_multiplier": math.nan}, {"noise_multiplier": True}, {"count": 0}, {"count": 1.0}, {"count": True},
+        {"noise_multiplier": math.nan}, {"noise_multiplier": True},
+        {"noise_multiplier": 1e-200}, {"noise_multiplier": 10**400}, {"count": 10**400}, {"count": 0},
+        {"count": 1.0}, {"count": True},
         {"coordinates": -1}, {"coordinates": 2.5}, {"sampling_rate": 0}, {"sampling_rate": 1},
         {"sampling_rate": math.nan}, {"what": ""}, {"what": None},
     ],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget, Event, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.privacy import verifying as verifying_module
+from dpmf.privacy.explaining import Facts, explain
 from dpmf.privacy.verifying import verify
 
 GAUSSIAN = GaussianEvent("item sums", 5.0, 2, 40)
@@ -47,6 +52,24 @@ def test_events_that_cannot_be_accounted_for_do_not() -> None:
     verdict = verify(replace(promise(SAMPLED), delta=1e-12))
     assert (verdict.ok, verdict.recomputed_epsilon) == (False, None)
     assert "cannot be accounted for: delta=1e-12" in verdict.reason
+
+
+@settings(max_examples=8)
+@given(
+    st.sampled_from([1e-100, 1e-9, 0.1, 0.5, 1.0, 1e5, 1e100]), st.sampled_from([1, 100, 2**53]),
+    st.sampled_from([1, 10**9, 2**53]), st.sampled_from([None, 1e-100, 1e-5, 0.5, 1 - 1e-16]),
+    st.sampled_from([1e-300, 1e-10, 0.999]), st.sampled_from(["add-remove", "replace"]),
+)  # fmt: skip
+def test_whatever_is_written_gets_an_answer(
+    noise: float, count: int, coordinates: int, rate: float | None, delta: float, neighbours: str
+) -> None:
+    sampled = () if rate is None else (PoissonGaussianEvent("x", noise, rate, count, coordinates),)
+    events = (GaussianEvent("x", noise, count, coordinates), *sampled)
+    written = replace(promise(GAUSSIAN), epsilon=1e3, delta=delta, neighbours=neighbours, events=events)
+    assert Guarantee.from_json(written.to_json()) == written
+    assert verify(written).reason
+    with contextlib.suppress(InvalidArgument):
+        explain(written, Facts(1, 1, "1:5", True, "als"))
 
 
 def test_accountants_that_disagree_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ MOST_SAMPLED_EPSILON = 1000.0  # by Rényi accounting; beyond it, the answer is 
 
 _HAIR = 1e-10
 _ROUNDS = 100
+_LARGEST_EXPONENT = 700.0  # e to more than that is no number any more
 
 Slack = Callable[[int, float], tuple[float, float]]
 """From the number of coordinates and ε: what to add to ε, and what to add to δ."""
@@ -94,10 +95,15 @@ def delta_of(
     if not 0 <= epsilon < math.inf:
         raise InvalidArgument(f"epsilon={epsilon:g} should be a number from 0 on")
     curve = _curve(events, LEAST_SAMPLED_DELTA, neighbours)
-    extra_epsilon, extra_delta = slack(_coordinates(events), max(epsilon, slack(_coordinates(events), 0.0)[0]))
-    # below the extra ε: (ε + x, δ)-private implies (ε, δ + e^(ε+x) − e^ε)-private
-    missing = max(0.0, math.expm1(extra_epsilon) - math.expm1(epsilon)) if epsilon < extra_epsilon else 0.0
-    ideal = curve.delta(max(0.0, epsilon - extra_epsilon))
+    coordinates = _coordinates(events)
+    extra_epsilon, _ = slack(coordinates, epsilon)
+    if extra_epsilon > _LARGEST_EXPONENT:
+        return 1.0
+    covered = max(epsilon, extra_epsilon)
+    _, extra_delta = slack(coordinates, covered)
+    # (covered, δ)-private implies (epsilon, δ + e^covered − e^epsilon)-private
+    missing = math.expm1(covered) - math.expm1(epsilon) if covered > epsilon else 0.0
+    ideal = curve.delta(covered - extra_epsilon)
     return min(1.0, (math.exp(extra_epsilon) * ideal + extra_delta + missing) * (1 + _HAIR))
 
 
@@ -141,7 +147,9 @@ def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _C
     sampled = _sampled(events)
     steps, least = sum(one.count for one in sampled), min(one.noise_multiplier for one in sampled)
     if steps > MOST_SAMPLED_STEPS:
-        raise InvalidArgument(f"count={steps:,} sampled steps are too many to account for: {MOST_SAMPLED_STEPS:,} are")
+        raise InvalidArgument(
+            f"count={steps:,} sampled steps are too many to account for: take {MOST_SAMPLED_STEPS:,} at most"
+        )
     if least < LEAST_SAMPLED_NOISE:
         raise InvalidArgument(f"noise_multiplier={least:g} of a sampled step should be {LEAST_SAMPLED_NOISE} or more")
     if delta < LEAST_SAMPLED_DELTA:
@@ -150,8 +158,9 @@ def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _C
     rough = _renyi(events, delta, halved=neighbours == "replace")
     if rough > MOST_SAMPLED_EPSILON:
         return _UNBOUNDED
-    reach = 1 / (2 * least**2) + 10 / least  # the largest loss of one step that is not astronomically rare
-    accountant = _pld_accountant(events, neighbours, grid=min(max(1e-4 * rough, 4e-6 * reach), 1e-3))
+    gdp = max(1 / least, gdp_of(events))
+    reach = gdp**2 / 2 + 10 * gdp  # the largest loss of one step that is not astronomically rare
+    accountant = _pld_accountant(events, neighbours, grid=min(max(1e-4 * rough, 4e-6 * reach, 1e-8), 1e-3))
     return _Curve(
         lambda epsilon: float(accountant.get_delta(epsilon)), lambda delta: float(accountant.get_epsilon(delta))
     )

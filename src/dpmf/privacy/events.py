@@ -10,12 +10,14 @@ sum may depend on what earlier ones released.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 from dpmf.errors import DamagedFile, InvalidArgument
+
+_MOST = 2**53  # whole numbers up to here are exact as floating-point numbers, too
+_LEAST_NUMBER = 1e-100  # the square of anything smaller, or larger than its inverse, may not be a number any more
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,12 @@ def _check_common(event: GaussianEvent | PoissonGaussianEvent) -> None:
     _check_positive("noise_multiplier", event.noise_multiplier)
     for name, least in (("count", 1), ("coordinates", 0)):
         value = getattr(event, name)
-        if type(value) is not int or value < least:
-            raise InvalidArgument(f"{name}={value!r} should be a whole number from {least} on")
+        if type(value) is not int or not least <= value <= _MOST:
+            raise InvalidArgument(f"{name}={value!r} should be a whole number from {least} to {_MOST}")
 
 
 def _check_positive(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST_NUMBER <= value <= 1 / _LEAST_NUMBER:
         raise InvalidArgument(f"{name}={value!r} should be a number above 0")
 
 
