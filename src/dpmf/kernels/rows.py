@@ -34,11 +34,11 @@ FLOATS_PER_LINE = 16
 _LINES_IN_REGISTERS = (1, 2, 3, 4, 6, 8)
 _LINES_PER_ROUND = 4
 
-_FLOAT = ir.FloatType()
-_LINE = ir.VectorType(_FLOAT, FLOATS_PER_LINE)
+FLOAT = ir.FloatType()
+LINE = ir.VectorType(FLOAT, FLOATS_PER_LINE)
 _WORDS = ir.VectorType(ir.IntType(32), FLOATS_PER_LINE)
 _INT32 = ir.IntType(32)
-_INT64 = ir.IntType(64)
+INT64 = ir.IntType(64)
 _UPPER = 0xFFFF0000
 
 
@@ -62,12 +62,12 @@ def unpack(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(pairs).view(np.float32).reshape(len(words), -1)
 
 
-def _emitted(function: Any) -> Any:
+def emitted(function: Any) -> Any:
     """Declare a function whose instructions its body emits; callers leave out the first argument."""
     return intrinsic(function)
 
 
-@_emitted
+@emitted
 def descend(
     typingctx: Any, U: Any, u_start: Any, V: Any, v_start: Any, v_next: Any, width: Any, target: Any, keep: Any,
     step: Any, state: Any,
@@ -89,8 +89,8 @@ def descend(
         u = _Row(context, builder, U, args[0], args[1])
         v = _Row(context, builder, V, args[2], args[3])
         coming = _Row(context, builder, V, args[2], args[4])
-        lines = builder.udiv(args[5], _INT64(FLOATS_PER_LINE))
-        random = _draw(builder, _Row(context, builder, state, args[9], _INT64(0))) if v.packed else None
+        lines = builder.udiv(args[5], INT64(FLOATS_PER_LINE))
+        random = _draw(builder, _Row(context, builder, state, args[9], INT64(0))) if v.packed else None
         numbers = (*args[6:9], random)
         after = builder.append_basic_block("descended")
         otherwise = builder.append_basic_block("long_rows")
@@ -100,7 +100,7 @@ def descend(
             if v.packed and count % 2:
                 continue
             block = builder.append_basic_block(f"rows_of_{count}")
-            choice.add_case(_INT64(count), block)
+            choice.add_case(INT64(count), block)
             builder.position_at_end(block)
             errors.append((_descend_short(builder, u, v, coming, count, *numbers), builder.block))
             builder.branch(after)
@@ -108,7 +108,7 @@ def descend(
         errors.append((_descend_long(builder, u, v, coming, lines, *numbers), builder.block))
         builder.branch(after)
         builder.position_at_end(after)
-        error = builder.phi(_FLOAT)
+        error = builder.phi(FLOAT)
         for value, block in errors:
             error.add_incoming(value, block)
         return error
@@ -123,20 +123,20 @@ class _Row:
     def __init__(self, context: Any, builder: Any, kind: Any, array: Any, start: Any) -> None:
         self._builder = builder
         self.packed = kind.dtype == types.uint32
-        vector = _WORDS if self.packed else _LINE
+        vector = _WORDS if self.packed else LINE
         data = context.make_array(kind)(context, builder, array).data
         self._pointer = builder.bitcast(builder.gep(data, [start]), vector.as_pointer())
 
     def load(self, first: Any, count: int) -> list[Any]:
         """Return `count` lines from line `first` on; an even number, from an even one, of a packed row."""
         if not self.packed:
-            return [self.load_vector(self._builder.add(first, _INT64(place))) for place in range(count)]
+            return [self.load_vector(self._builder.add(first, INT64(place))) for place in range(count)]
         lines = []
         for place in range(count // 2):
             words = self.load_vector(self._vector_of(first, place))
             lower = self._builder.shl(words, _copies(16))
             upper = self._builder.and_(words, _copies(_UPPER))
-            lines += [self._builder.bitcast(half, _LINE) for half in (lower, upper)]
+            lines += [self._builder.bitcast(half, LINE) for half in (lower, upper)]
         return lines
 
     def store(self, first: Any, lines: list[Any], random: Any = None) -> None:
@@ -144,7 +144,7 @@ class _Row:
         builder = self._builder
         if not self.packed:
             for place, line in enumerate(lines):
-                self.store_vector(line, builder.add(first, _INT64(place)))
+                self.store_vector(line, builder.add(first, INT64(place)))
             return
         for place in range(len(lines) // 2):
             lower, upper = (
@@ -160,7 +160,7 @@ class _Row:
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INT32, _INT32, _INT32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
         for place in range(count // 2 if self.packed else count):
-            at = self._vector_of(first, place) if self.packed else builder.add(first, _INT64(place))
+            at = self._vector_of(first, place) if self.packed else builder.add(first, INT64(place))
             address = builder.bitcast(builder.gep(self._pointer, [at]), ir.IntType(8).as_pointer())
             builder.call(function, [address, write, medium_locality, data_cache])
 
@@ -173,7 +173,7 @@ class _Row:
         self._builder.store(value, self._builder.gep(self._pointer, [at])).align = 4
 
     def _vector_of(self, first_line: Any, pair: int) -> Any:
-        return self._builder.add(self._builder.lshr(first_line, _INT64(1)), _INT64(pair))
+        return self._builder.add(self._builder.lshr(first_line, INT64(1)), INT64(pair))
 
 
 def _draw(builder: Any, state: _Row) -> Any:
@@ -181,10 +181,10 @@ def _draw(builder: Any, state: _Row) -> Any:
 
     All lines of a row share them: every factor is rounded without bias, and that is all that matters.
     """
-    random = state.load_vector(_INT64(0))
+    random = state.load_vector(INT64(0))
     for shift, amount in ((builder.shl, 13), (builder.lshr, 17), (builder.shl, 5)):
         random = builder.xor(random, shift(random, _copies(amount)))
-    state.store_vector(random, _INT64(0))
+    state.store_vector(random, INT64(0))
     return builder.lshr(random, _copies(16))
 
 
@@ -192,7 +192,7 @@ def _descend_short(
     builder: Any, u: _Row, v: _Row, coming: _Row, count: int, target: Any, keep: Any, step: Any, random: Any
 ) -> Any:
     """Emit the update of rows of a few lines, all in registers."""
-    start = _INT64(0)
+    start = INT64(0)
     coming.prefetch(start, count)
     us, vs = u.load(start, count), v.load(start, count)
     sums: list[Any] = []
@@ -200,9 +200,9 @@ def _descend_short(
         if place < 2:
             sums.append(builder.fmul(*product))
         else:
-            sums[place % 2] = _multiply_add(builder, *product, sums[place % 2])
+            sums[place % 2] = multiply_add(builder, *product, sums[place % 2])
     total = builder.fadd(*sums) if len(sums) == 2 else sums[0]
-    error = builder.fsub(target, _across(builder, total))
+    error = builder.fsub(target, across(builder, total))
     _move(builder, u, v, start, us, vs, keep, builder.fmul(step, error), random)
     return error
 
@@ -211,19 +211,19 @@ def _descend_long(
     builder: Any, u: _Row, v: _Row, coming: _Row, lines: Any, target: Any, keep: Any, step: Any, random: Any
 ) -> Any:
     """Emit the update of long rows: a loop for the product, a loop for the move, several lines a round."""
-    zero = ir.Constant(_LINE, [0.0] * FLOATS_PER_LINE)
-    slots = [cgutils.alloca_once(builder, _LINE) for _ in range(_LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
+    zero = ir.Constant(LINE, [0.0] * FLOATS_PER_LINE)
+    slots = [cgutils.alloca_once(builder, LINE) for _ in range(_LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
     for slot in slots:
         builder.store(zero, slot)
 
     def add_products(first: Any, count: int) -> None:
         coming.prefetch(first, count)
         for slot, product in zip(slots, zip(u.load(first, count), v.load(first, count), strict=True), strict=False):
-            builder.store(_multiply_add(builder, *product, builder.load(slot)), slot)
+            builder.store(multiply_add(builder, *product, builder.load(slot)), slot)
 
     _rounds(builder, lines, 2 if v.packed else 1, add_products)
     halves = [builder.fadd(builder.load(slots[place]), builder.load(slots[place + 2])) for place in range(2)]
-    error = builder.fsub(target, _across(builder, builder.fadd(*halves)))
+    error = builder.fsub(target, across(builder, builder.fadd(*halves)))
     gain = builder.fmul(step, error)
 
     def move(first: Any, count: int) -> None:
@@ -235,10 +235,10 @@ def _descend_long(
 
 def _rounds(builder: Any, lines: Any, least: int, emit: Callable[[Any, int], None]) -> None:
     """Emit a loop over all lines, several a round, and a loop of `least` a round over those left."""
-    whole = builder.and_(lines, _INT64(-_LINES_PER_ROUND))
-    with cgutils.for_range_slice(builder, _INT64(0), whole, _INT64(_LINES_PER_ROUND)) as (first, _):
+    whole = builder.and_(lines, INT64(-_LINES_PER_ROUND))
+    with cgutils.for_range_slice(builder, INT64(0), whole, INT64(_LINES_PER_ROUND)) as (first, _):
         emit(first, _LINES_PER_ROUND)
-    with cgutils.for_range_slice(builder, whole, lines, _INT64(least)) as (first, _):
+    with cgutils.for_range_slice(builder, whole, lines, INT64(least)) as (first, _):
         emit(first, least)
 
 
@@ -246,14 +246,15 @@ def _move(
     builder: Any, u: _Row, v: _Row, first: Any, us: list[Any], vs: list[Any], keep: Any, gain: Any, random: Any
 ) -> None:
     """Emit u ← keep·u + gain·v and v ← keep·v + gain·u, from the old values given."""
-    keeps, gains = _spread(builder, keep), _spread(builder, gain)
-    u.store(first, [_multiply_add(builder, gains, b, builder.fmul(keeps, a)) for a, b in zip(us, vs, strict=True)])
-    moved = [_multiply_add(builder, gains, a, builder.fmul(keeps, b)) for a, b in zip(us, vs, strict=True)]
+    keeps, gains = spread(builder, keep), spread(builder, gain)
+    u.store(first, [multiply_add(builder, gains, b, builder.fmul(keeps, a)) for a, b in zip(us, vs, strict=True)])
+    moved = [multiply_add(builder, gains, a, builder.fmul(keeps, b)) for a, b in zip(us, vs, strict=True)]
     v.store(first, moved, random)
 
 
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    kind = ir.FunctionType(_LINE, [_LINE, _LINE, _LINE])
+def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a b + c, rounded once where the CPU can."""
+    kind = ir.FunctionType(LINE, [LINE, LINE, LINE])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32")  # type: ignore[no-untyped-call]
     return builder.call(function, [a, b, c])
 
@@ -262,14 +263,14 @@ def _copies(value: int) -> Any:
     return ir.Constant(_WORDS, [value] * FLOATS_PER_LINE)
 
 
-def _spread(builder: Any, value: Any) -> Any:
+def spread(builder: Any, value: Any) -> Any:
     """Return a vector of sixteen copies."""
-    empty = ir.Constant(_LINE, ir.Undefined)
+    empty = ir.Constant(LINE, ir.Undefined)
     single = builder.insert_element(empty, value, _INT32(0))
     return builder.shuffle_vector(single, empty, _copies(0))
 
 
-def _across(builder: Any, vector: Any) -> Any:
+def across(builder: Any, vector: Any) -> Any:
     """Return the sum of a vector's elements, by halves."""
     count = FLOATS_PER_LINE
     while count > 1:
