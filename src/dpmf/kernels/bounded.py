@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import kernel
 
-# What rounding may add to a computed length, over any number of terms that fits in memory, is far less than this.
-SAFETY = 1.0 - 1e-9
+# A root of a sum of n squares is off by n · 2⁻⁵⁴ at most, relatively: that is 1.2e-7 for 2³¹ items, and this is more.
+SAFETY = 1.0 - 1e-6
+_LEAST_TOTAL = 1e-250  # a smaller sum of squares may be made of numbers with few digits, or have lost some altogether
 _ROOT_TWO = 2.0**0.5
 
 
@@ -40,14 +41,14 @@ def _share(shares: NDArray[np.float64], person: int) -> float:
 def weight_scale(
     indptr: NDArray[np.int64], items: NDArray[np.int32], weights: NDArray[np.float64], person: int
 ) -> float:
-    """Return a with Σ_j (a · weights[j])² < 1 over the person's ratings that count, or 0."""
+    """Return a with Σ_j (a · weights[j])² < 1 over the person's ratings that count; 0 if weights are no use."""
     last, total = -1, 0.0
     for place in range(indptr[person], indptr[person + 1]):
         item = items[place]
         if last < item < len(weights):
             last = item
             total += weights[item] * weights[item]
-    return SAFETY / np.sqrt(total) if 0.0 < total < np.inf else 0.0
+    return SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
 
 
 @kernel
@@ -80,6 +81,8 @@ def add_counts(
     """Add the weights of everybody's ratings to the items, shape (n_items,). Bound: the person's share, at most 1."""
     for i in range(start, stop):
         scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        if not scale > 0.0:
+            continue
         last = -1
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
@@ -117,6 +120,8 @@ def add_residuals(
     row = np.empty(width)
     for i in range(start, stop):
         scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        if not scale > 0.0:
+            continue
         bounded_row(U, i, radius, row)
         last = -1
         for p in range(indptr[i], indptr[i + 1]):
@@ -175,6 +180,8 @@ def add_item_moments(
     row = np.empty(U.shape[1])
     for i in range(start, stop):
         scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        if not scale > 0.0:
+            continue
         bounded_row(U, i, radius, row)
         last = -1
         for p in range(indptr[i], indptr[i + 1]):

@@ -154,7 +154,7 @@ class ALS:
             self.budget, events, releases=_RELEASES, assumptions=self._assumptions(ratings, user_budgets),
             seeded=noise.seeded,
         )  # fmt: skip
-        shares = personal_shares(ratings.user_ids, self.budget, user_budgets)
+        shares = personal_shares(ratings.user_ids, self.budget, events, user_budgets)
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         if ledger is not None:
             ledger.spend(ratings.name or "release", guarantee)

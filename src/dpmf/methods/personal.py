@@ -3,32 +3,41 @@
 A user who asks for a smaller ε counts for less in everything that is released: with the weight w in every sum, all
 that is released is (w · gdp)-Gaussian private for that user, if it is gdp-Gaussian private for one of full weight.
 
+>>> from dpmf.privacy.calibration import Part, gaussian_events
 >>> from dpmf.ratings.ids import Ids
->>> shares = personal_shares(Ids(np.array([1, 2, 3])), Budget(2.0), {2: 1.0, 3: 9.0})
+>>> events = gaussian_events(Budget(2.0), [Part("item sums", share=1, coordinates=40)])
+>>> shares = personal_shares(Ids(np.array([1, 2, 3])), Budget(2.0), events, {2: 1.0, 3: 9.0})
 >>> shares.round(3).tolist()
 [1.0, 0.528, 1.0]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
-from dpmf.privacy import Budget
-from dpmf.privacy.calibration import gdp_for
+from dpmf.privacy import Budget, GaussianEvent
+from dpmf.privacy.accounting import gdp_of
+from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.ratings.ids import Ids
 
+_HAIR = 1e-12  # more than dividing and multiplying weights can lose to rounding
 
-def personal_shares(users: Ids, budget: Budget, epsilons: Mapping[Any, float] | None) -> NDArray[np.float64]:
+
+def personal_shares(
+    users: Ids, budget: Budget, events: Sequence[GaussianEvent], epsilons: Mapping[Any, float] | None
+) -> NDArray[np.float64]:
     """Return the weight of every user, from 0 to 1.
 
     Args:
         users: all of them; those without an ε of their own have weight 1.
         budget: the ε and δ of the release.
+        events: what the release consists of, within that budget.
         epsilons: ε by user id, 0 for "leave me out". Ids of people who are not among the users are passed over: a list
             may name everybody who was asked.
     """
@@ -42,12 +51,18 @@ def personal_shares(users: Ids, budget: Budget, epsilons: Mapping[Any, float] | 
             continue
         wanted = min(float(epsilon), budget.epsilon)
         if wanted not in known:
-            known[wanted] = _weight(wanted, budget)
+            known[wanted] = _weight(wanted, budget, events)
         shares[place] = known[wanted]
     return shares
 
 
-def _weight(epsilon: float, budget: Budget) -> float:
+def _weight(epsilon: float, budget: Budget, events: Sequence[GaussianEvent]) -> float:
+    """Return the gdp that keeps within epsilon, over that of the events; what the sampler costs is in both."""
     if epsilon in (0.0, budget.epsilon):
         return float(epsilon > 0)
-    return gdp_for(epsilon, budget.delta) / gdp_for(budget.epsilon, budget.delta)
+    everything = Part("everything", share=1.0, coordinates=sum(event.coordinates for event in events))
+    try:
+        allowed = gdp_of(gaussian_events(replace(budget, epsilon=epsilon), [everything]))
+    except InvalidArgument:  # less than the inaccuracy of the sampler alone: nothing but leaving out would do
+        return 0.0
+    return min(1.0, allowed / gdp_of(events) * (1 - _HAIR))
