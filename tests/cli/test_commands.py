@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 import dpmf
 from dpmf.errors import InvalidArgument
@@ -22,7 +24,7 @@ from dpmf.ratings.catalogue import CATALOGUE
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAIN_KEYS = [
-    "method", "mode", "rmse", "mae", "baseline_rmse", "epsilon", "delta", "unit", "neighbours", "certified",
+    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "by_popularity", "epsilon", "delta", "unit", "neighbours", "certified",
     "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
 ]  # fmt: skip
 
@@ -61,6 +63,52 @@ def test_train_without_a_hold_out_has_no_error_figures(answer: Answer, data_fold
     report = answer("train", data_folder, "--method", "sgd", "--epochs", 1)
     assert list(report) == TRAIN_KEYS
     assert report["rmse"] is report["mae"] is report["baseline_rmse"] is None
+
+
+def test_the_default_is_private_and_can_be_verified(answer: Answer, command: Command, data_folder: Path) -> None:
+    report = answer("train", data_folder, "--epsilon", 2, "--holdout", 0.1, "--out", "release")
+    assert list(report) == TRAIN_KEYS
+    assert (report["method"], report["mode"], report["certified"]) == ("als", "certified", True)
+    assert (report["epsilon"], report["delta"], report["unit"]) == (2.0, 1e-6, "user")
+    assert report["biases_rmse"] > 0
+    assert [row["items_up_to"] for row in report["by_popularity"]] == [0.01, 0.1, 0.5, 1.0]
+    verdict = answer("verify", "release")
+    assert (verdict["ok"], verdict["certified"], verdict["recomputed_epsilon"]) == (True, True, 2.0)
+    assert "private item biases alone" in command("train", data_folder, "--epsilon", 2, "--holdout", 0.1).stdout
+
+
+def test_infinity_is_not_private(answer: Answer, data_folder: Path) -> None:
+    report = answer("train", data_folder, "--epsilon", "inf", "--factors", 4, "--holdout", 0.1)
+    assert (report["epsilon"], report["mode"], report["certified"]) == (None, "none", False)
+
+
+def test_a_ledger_stops_what_goes_past_its_cap(answer: Answer, command: Command, data_folder: Path) -> None:
+    line = ("train", data_folder, "--epsilon", 2, "--factors", 2, "--epochs", 1, "--ledger", "ledger.json")
+    assert answer(*line, "--cap", 2.5, "--out", "first")["certified"]
+    second = command(*line, "--out", "second")
+    assert second.returncode == 1
+    assert "more than the cap" in second.stderr
+    assert not Path("second").exists()
+    assert answer("ledger", "ledger.json")["entries"][0]["label"]
+
+
+def test_a_signed_release_is_verified_with_the_public_key(answer: Answer, command: Command, data_folder: Path) -> None:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    Path("private.pem").write_bytes(private)
+    Path("public.pem").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    answer(
+        "train", data_folder, "--epsilon", 2, "--factors", 1, "--epochs", 1, "--out", "r", "--sign-key", "private.pem"
+    )
+    assert answer("verify", "r", "--public-key", "public.pem")["signed"]
+
+
+def test_users_may_want_a_smaller_epsilon(answer: Answer, data_folder: Path) -> None:
+    Path("budgets.csv").write_text("user,epsilon\nperson-00003,0.5\nnobody,0.1\n")
+    report = answer(
+        "train", data_folder, "--epsilon", 2, "--factors", 1, "--epochs", 1, "--user-budgets", "budgets.csv"
+    )
+    assert any("independently of their ratings" in one for one in report["assumptions"])
 
 
 def test_train_saves_what_the_library_would_train(

@@ -22,24 +22,24 @@ def problem(n_factors: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDA
     )
 
 
-@pytest.mark.parametrize("per_rating", [False, True])
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("n_factors", [1, 8, 33])
-def test_kernel_equals_the_closed_form(n_factors: int, per_rating: bool) -> None:
+def test_kernel_equals_the_closed_form(n_factors: int, exponent: float) -> None:
     items, values, V, c = problem(n_factors)
     b, U = np.full(4, 9, np.float32), np.full((4, n_factors), 9, np.float32)
-    solve_people(INDPTR, items, values, 0, 4, V, c, MEAN, RIDGE_B, RIDGE_U, per_rating, b, U)
+    solve_people(INDPTR, items, values, 0, 4, V, c, MEAN, RIDGE_B, RIDGE_U, exponent, b, U)
     for i in range(4):
         own = slice(INDPTR[i], INDPTR[i + 1])
         expected = np.zeros(n_factors + 1)
         if INDPTR[i + 1] > INDPTR[i]:
-            expected = solve_person_reference(items[own], values[own], V, c, MEAN, RIDGE_B, RIDGE_U, per_rating)
+            expected = solve_person_reference(items[own], values[own], V, c, MEAN, RIDGE_B, RIDGE_U, exponent)
         np.testing.assert_allclose(np.r_[b[i], U[i]], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_only_the_people_asked_for_are_solved() -> None:
     items, values, V, c = problem(3)
     b, U = np.full(4, 9, np.float32), np.full((4, 3), 9, np.float32)
-    solve_people(INDPTR, items, values, 2, 3, V, c, MEAN, RIDGE_B, RIDGE_U, False, b, U)
+    solve_people(INDPTR, items, values, 2, 3, V, c, MEAN, RIDGE_B, RIDGE_U, 0.0, b, U)
     assert (b == 9).tolist() == [True, True, False, True]
     assert (U == 9).all(axis=1).tolist() == [True, True, False, True]
 
@@ -52,7 +52,7 @@ def test_the_reference_is_the_minimum() -> None:
         errors = values - MEAN - c[items] - x[0] - V[items] @ x[1:]
         return float((errors**2).sum() + RIDGE_B * x[0] ** 2 + RIDGE_U * (x[1:] ** 2).sum())
 
-    best = solve_person_reference(items, values, V, c, MEAN, RIDGE_B, RIDGE_U, False)
+    best = solve_person_reference(items, values, V, c, MEAN, RIDGE_B, RIDGE_U, 0.0)
     for direction in np.eye(5):
         assert objective(best + 1e-3 * direction) > objective(best)
         assert objective(best - 1e-3 * direction) > objective(best)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.methods import METHODS, SGD, configure
+from dpmf.methods import METHODS, Method, configure
 from dpmf.model import Model, Release
+from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
@@ -26,8 +28,9 @@ def checkerboard() -> Ratings:
     return Ratings.of(users, items, np.where((users + items) % 2 == 0, 5, 1), scale=(1, 5))
 
 
-def learner(method: str, **settings: object) -> SGD:
-    return configure(method, {"n_factors": 4, "seed": 1, **settings})
+def learner(method: str, **settings: object) -> Method:
+    budget = {"budget": Budget(math.inf)} if method == "als" else {}
+    return configure(method, {"n_factors": 4, "seed": 1, **budget, **settings})
 
 
 @pytest.fixture(scope="module", params=METHODS)

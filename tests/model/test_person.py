@@ -18,14 +18,14 @@ from dpmf.ratings.synthetic import make
 MINE = {10: 5, 20: 4, 30: 1}
 
 
-@pytest.mark.parametrize("per_rating", [False, True])
-def test_fold_in_is_the_ridge_regression_with_a_bias(release: Release, per_rating: bool) -> None:
-    release = replace(release, ridge=Ridge(0.5, 0.25, per_rating))
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
+def test_fold_in_is_the_ridge_regression_with_a_bias(release: Release, exponent: float) -> None:
+    release = replace(release, ridge=Ridge(0.5, 0.25, exponent))
     person = release.fold_in(MINE)
     # minimise |r - mean - c - b - Vu|² + n (0.5 b² + 0.25 |u|²), n = 3 if per rating and 1 otherwise
     Z = np.c_[np.ones(3), release.item_factors[:3]]
     rest = np.array([5, 4, 1]) - release.mean - release.item_biases[:3]
-    penalty = np.diag([0.5, 0.25, 0.25]) * (3 if per_rating else 1)
+    penalty = np.diag([0.5, 0.25, 0.25]) * 3**exponent
     expected = np.linalg.inv(Z.T @ Z + penalty) @ Z.T @ rest
     np.testing.assert_allclose([person.bias, *person.factors], expected, rtol=1e-4, atol=1e-6)
     assert person.rated.tolist() == [0, 1, 2]
@@ -157,6 +157,6 @@ def test_many_people_are_folded_in_like_one(n_threads: int) -> None:
     for user in (0, 255, 256, 699):
         expected = solve_person_reference(
             *ratings.of_user(user), release.item_factors, release.item_biases, release.mean,
-            release.ridge.bias, release.ridge.factors, release.ridge.per_rating,
+            release.ridge.bias, release.ridge.factors, release.ridge.exponent,
         )  # fmt: skip
         np.testing.assert_allclose([biases[user], *factors[user]], expected, rtol=1e-3, atol=1e-5)

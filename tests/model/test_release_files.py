@@ -194,7 +194,7 @@ def test_a_release_is_two_files_and_its_facts_are_a_whitelist(release: Release, 
     assert set(facts) == FIELDS
     assert set(facts["items"]) == {"ids", "titles", "genres", "declared"}
     assert set(facts["scale"]) == {"lo", "hi", "declared"}
-    assert set(facts["ridge"]) == {"bias", "factors", "per_rating"}
+    assert set(facts["ridge"]) == {"bias", "factors", "exponent"}
 
 
 def test_neither_users_nor_their_number_are_in_a_release(tmp_path: Path) -> None:

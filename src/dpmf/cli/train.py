@@ -179,6 +179,8 @@ def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | No
         if cap is not None:
             raise InvalidArgument("--cap is of a ledger: name its file with --ledger")
         return None
+    if not budget.is_finite:
+        raise InvalidArgument("--ledger means nothing with an infinite epsilon: leave it out, or give a number")
     return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
 
 

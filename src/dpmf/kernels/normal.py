@@ -258,7 +258,7 @@ def solve_rated_reference(
 ) -> NDArray[np.float64]:
     """Return (b, u) of one row, shape (K + 1,)."""
     scale = float(len(columns)) ** exponent
-    return solve_person_reference(columns, values, V, c, mean, ridge_b * scale, ridge_u * scale, per_rating=False)
+    return solve_person_reference(columns, values, V, c, mean, ridge_b * scale, ridge_u * scale, exponent=0.0)
 
 
 def solve_observed_reference(

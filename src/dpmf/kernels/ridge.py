@@ -4,11 +4,11 @@ For one person with ratings r_j of items j, minimise over (b, u)
 
     Σ_j (r_j - mean - c_j - b - u·v_j)² + ridge_b b² + ridge_u ‖u‖²,
 
-with both ridges multiplied by the number of ratings if `per_rating` is set.
+with both ridges multiplied by n^exponent, n being the number of the person's ratings.
 
 >>> import numpy as np
 >>> V, c = np.eye(2), np.zeros(2)
->>> solve_person_reference(np.array([0]), np.array([4.0]), V, c, 3.0, 1e-9, 1.0, False).round(3).tolist()
+>>> solve_person_reference(np.array([0]), np.array([4.0]), V, c, 3.0, 1e-9, 1.0, 0.0).round(3).tolist()
 [1.0, 0.0, 0.0]
 """
 
@@ -61,7 +61,7 @@ def solve_people(
     mean: float,
     ridge_b: float,
     ridge_u: float,
-    per_rating: bool,
+    exponent: float,
     b: NDArray[np.float32],  # out
     U: NDArray[np.float32],  # out
 ) -> None:
@@ -73,7 +73,7 @@ def solve_people(
     e = np.zeros(_RATINGS_AT_ONCE)
     for i in range(start, stop):
         count = indptr[i + 1] - indptr[i]
-        scale = np.float64(count) if per_rating else 1.0
+        scale = np.float64(max(count, 1)) ** exponent
         A[:] = 0.0
         y[:] = 0.0
         for first in range(indptr[i], indptr[i + 1], _RATINGS_AT_ONCE):
@@ -137,9 +137,9 @@ def solve_person_reference(
     mean: float,
     ridge_b: float,
     ridge_u: float,
-    per_rating: bool,
+    exponent: float,
 ) -> NDArray[np.float64]:
     """Return (b, u) of one person, shape (K + 1,)."""
     Z = np.c_[np.ones(len(items)), V[items].astype(np.float64)]
-    penalty = np.diag([ridge_b] + [ridge_u] * V.shape[1]) * (len(items) if per_rating else 1)
+    penalty = np.diag([ridge_b] + [ridge_u] * V.shape[1]) * len(items) ** exponent
     return np.asarray(np.linalg.solve(Z.T @ Z + penalty, Z.T @ (values - mean - c[items])))

@@ -26,6 +26,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
 from dpmf.methods.checks import positive, whole
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import Plan, PrivateRounds
@@ -41,7 +42,8 @@ from dpmf.ratings.trimming import trimmed
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
-_PRIVATE_FACTORS, _PRIVATE_ROUNDS, _PRIVATE_RIDGE = 8, 6, 0.1
+_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularization": 0.1}
+_PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
 _PUBLIC = "Catalogue, rating scale, configuration and number of rounds are public: they were declared, not learnt."
 _IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
@@ -123,17 +125,49 @@ class ALS:
             raise InvalidArgument("ALS takes no checkpoints: a round whose noise is drawn twice would cost twice")
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
-        chosen = self.chosen()
-        return chosen._fit_privately(ratings, thread_count(n_threads), tuple(callbacks), user_budgets, ledger)
+        assert self.budget is not None
+        chosen, threads = self.chosen(), thread_count(n_threads)
+        if self.budget.is_finite:
+            return chosen._fit_privately(ratings, threads, tuple(callbacks), user_budgets, ledger)
+        chosen._refuse_what_needs_a_budget(user_budgets, ledger)
+        return chosen._fit_plainly(ratings, threads, tuple(callbacks))
 
     def chosen(self) -> ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
-        return replace(
-            self,
-            n_factors=_PRIVATE_FACTORS if self.n_factors is None else self.n_factors,
-            n_epochs=_PRIVATE_ROUNDS if self.n_epochs is None else self.n_epochs,
-            regularization=_PRIVATE_RIDGE if self.regularization is None else self.regularization,
+        assert self.budget is not None
+        usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
+        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+
+    def _refuse_what_needs_a_budget(self, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None) -> None:
+        for name, given in (("user_budgets", user_budgets), ("ledger", ledger), ("noise_seed", self.noise_seed)):
+            if given is not None:
+                raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out, or give a budget")
+
+    def _fit_plainly(self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...]) -> Model:
+        """Alternate exact solutions for users and for items."""
+        assert self.n_factors is not None
+        assert self.n_epochs is not None
+        assert self.regularization is not None
+        counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
+        found = factorize_ratings(
+            counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
+            seed=self.seed, n_threads=n_threads, callbacks=callbacks,
+        )  # fmt: skip
+        unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+        release = Release(
+            items=ratings.catalogue,
+            scale=ratings.scale,
+            mean=found.mean,
+            item_factors=found.item_factors,
+            item_biases=found.item_biases,
+            ridge=Ridge(BIAS_PART * self.regularization, self.regularization * unit, EXPONENT),
+            configuration=self._configuration(),
+            guarantee=Guarantee.none(),
         )
+        return Model(
+            release, ratings.user_ids, found.user_factors, found.user_biases, ratings.indptr, ratings.items,
+            found.history,
+        )  # fmt: skip
 
     def _fit_privately(
         self,
@@ -146,7 +180,7 @@ class ALS:
         assert self.budget is not None
         self._refuse_what_voids_a_guarantee(ratings)
         plan = self._plan(ratings.n_items)
-        events = plan.events(self.budget)
+        events = plan.events()
         noise = Noise(self.noise_seed)
         if noise.seeded:
             logger.warning("%s", SEEDED)
@@ -179,8 +213,7 @@ class ALS:
         assert self.regularization is not None
         whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
         return Plan(
-            n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization,
-            self.budget.neighbours,
+            n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization, self.budget
         )  # fmt: skip
 
     def _refuse_what_voids_a_guarantee(self, ratings: Ratings) -> None:

@@ -48,7 +48,7 @@ MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for do
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
 _INITIAL_SD = 0.1
-_USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which penalties are stated; others are converted
+USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which penalties are stated; others are converted
 _GRAMIAN_TASKS = 32  # from the data alone, so that any number of threads adds up the same parts
 
 
@@ -102,7 +102,7 @@ def factorize_ratings(
     ridge_b = BIAS_PART * regularization if bias_regularization is None else bias_regularization
     not_negative("bias_regularization", ridge_b)
     threads = thread_count(n_threads)
-    unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
+    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
     users = Side.of_users(ratings)
     items = users.transposed(ratings.n_items, threads)
     mean = float(ratings.values.mean(dtype=np.float64))

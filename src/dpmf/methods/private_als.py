@@ -39,7 +39,7 @@ BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
 _BIAS_PASSES = 2
 _RADIUS = 1.0  # the longest factors of a user that count in full
 _MEAN_SQUARE = 0.5  # of users' factors, to which they are scaled after every round
-_HEIGHT = 0.6  # with which item biases are measured beside factors
+_HEIGHT, _SMALL_EPSILON = 1.5, 5.0  # with which item biases are measured beside factors, up to so large an epsilon
 _ERROR = 0.9  # about the standard deviation of a residual, for a scale as wide as 1 to 5
 _CLIP = 0.7  # likewise
 _USUAL_WIDTH = 4.0
@@ -64,7 +64,7 @@ class Plan:
         n_rounds: how often factors are measured.
         per_item: whether second moments are measured for every item, not once for all.
         user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
-        neighbours: "add-remove" or "replace".
+        budget: what may be spent.
     """
 
     n_items: int
@@ -72,9 +72,9 @@ class Plan:
     n_rounds: int
     per_item: bool
     user_ridge: float
-    neighbours: str
+    budget: Budget
 
-    def events(self, budget: Budget) -> tuple[GaussianEvent, ...]:
+    def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
         m, K, T = self.n_items, self.n_factors, self.n_rounds
         parts = [
@@ -84,12 +84,12 @@ class Plan:
         ]
         left = 1 - sum(_SHARES.values())
         if not K:
-            return gaussian_events(budget, [*parts, Part(BIASES, left, _BIAS_PASSES, _BIAS_PASSES * m)])
+            return gaussian_events(self.budget, [*parts, Part(BIASES, left, _BIAS_PASSES, _BIAS_PASSES * m)])
         left -= _BIAS_SHARE
         triangle = K * (K + 1) // 2
         share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
         return gaussian_events(
-            budget,
+            self.budget,
             [
                 *parts,
                 Part(BIASES, _BIAS_SHARE, _BIAS_PASSES, _BIAS_PASSES * m),
@@ -99,14 +99,19 @@ class Plan:
         )
 
     @property
+    def height(self) -> float:
+        """How much the bias counts beside the factors: the less there is to spend, the more."""
+        return float(_HEIGHT * min(1.0, _SMALL_EPSILON / self.budget.epsilon) ** 0.3)
+
+    @property
     def replaced(self) -> float:
         """By how much the distance of two contributions may exceed the bound on one."""
-        return 2.0 if self.neighbours == "replace" else 1.0
+        return 2.0 if self.budget.neighbours == "replace" else 1.0
 
     @property
     def count_replaced(self) -> float:
         """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
-        return math.sqrt(2.0) if self.neighbours == "replace" else 1.0
+        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
 
 
 @dataclass(eq=False)
@@ -188,12 +193,12 @@ class PrivateRounds:
         moment_bound = _RADIUS**2 * self.plan.replaced
         size = (self.plan.n_items, K * (K + 1) // 2) if self.plan.per_item else K * (K + 1) // 2
         moments = symmetric(self._release(MOMENTS, moment_bound, size, self._moments), K)
-        bound = self.clip * math.hypot(_RADIUS, _HEIGHT) * self.plan.replaced
+        bound = self.clip * math.hypot(_RADIUS, self.plan.height) * self.plan.replaced
         sums = self._release(
-            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(self.U, self.V, _HEIGHT, *a)
+            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(self.U, self.V, self.plan.height, *a)
         )
         noise = self.mechanism.sd(FACTORS, bound)
-        self._refine_biases(sums[:, K], noise, _HEIGHT)
+        self._refine_biases(sums[:, K], noise, self.plan.height)
         shared = self._shared_moment(moments)
         if self.plan.per_item:
             self._refine_per_item(sums[:, :K], noise, moments)
@@ -212,7 +217,7 @@ class PrivateRounds:
 
         def solve(first: int, last: int) -> None:
             solve_people(
-                ratings.indptr, ratings.items, ratings.values, first, last, V, c, self.mean, bias, factors, False,
+                ratings.indptr, ratings.items, ratings.values, first, last, V, c, self.mean, bias, factors, 0.0,
                 self.b, U,
             )  # fmt: skip
 

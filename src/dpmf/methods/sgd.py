@@ -202,7 +202,7 @@ class SGD:
             item_factors=item_factors,
             item_biases=item_biases,
             # SGD applies the penalty once per rating, so a person's own fit does the same.
-            ridge=Ridge(bias=self.regularization, factors=self.regularization * state.unit, per_rating=True),
+            ridge=Ridge(bias=self.regularization, factors=self.regularization * state.unit, exponent=1.0),
             configuration={"method": "sgd", **asdict(self)},
             guarantee=Guarantee.none(),
         )

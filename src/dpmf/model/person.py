@@ -146,7 +146,7 @@ def fold_in_many(
         solve_people(
             indptr, items, values, task * chunk, min((task + 1) * chunk, n_people), release.item_factors,
             release.item_biases, release.mean, release.ridge.bias, max(release.ridge.factors, _LEAST_RIDGE),
-            release.ridge.per_rating, biases, factors,
+            release.ridge.exponent, biases, factors,
         )  # fmt: skip
 
     run_tasks(solve, -(-n_people // chunk), n_threads)

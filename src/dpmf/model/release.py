@@ -52,12 +52,12 @@ class Ridge:
 
     Attributes:
         bias, factors: penalties on the squared bias and the squared norm of the factors.
-        per_rating: whether they are multiplied by the number of the person's ratings.
+        exponent: they are multiplied by the number of the person's ratings to this power, from 0 to 1.
     """
 
     bias: float
     factors: float
-    per_rating: bool = False
+    exponent: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,7 +165,7 @@ class Release:
                 mean=_number(facts["mean"]),
                 item_factors=tensors["item_factors"],
                 item_biases=tensors["item_biases"],
-                ridge=Ridge(**facts["ridge"]),
+                ridge=_ridge(facts["version"], **facts["ridge"]),
                 configuration=facts["configuration"],
                 guarantee=_guarantee(facts["guarantee"], facts["version"]),
             )
@@ -185,14 +185,21 @@ class Release:
             raise ValueError("mean, factors and biases should be finite")
         if not self.scale.lo <= self.mean <= self.scale.hi:
             raise ValueError(f"the mean {self.mean} should be on the scale {self.scale}")
-        if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and isinstance(ridge.per_rating, bool)):
-            raise ValueError("the ridge penalties should be numbers from 0 on")
+        if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and 0 <= ridge.exponent <= 1):
+            raise ValueError("the ridge penalties should be numbers from 0 on, and their exponent one from 0 to 1")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
 
 
 def _scale(lo: float, hi: float, declared: bool = True) -> Scale:
     return Scale(_number(lo), _number(hi), bool(declared))
+
+
+def _ridge(version: int, bias: float, factors: float, exponent: float = 0.0, per_rating: bool = False) -> Ridge:
+    """Return penalties; format 1 said whether they are multiplied by the number of ratings, not by which power."""
+    if version > 1 and per_rating:
+        raise ValueError("the ridge has a field of an older format")
+    return Ridge(_number(bias), _number(factors), 1.0 if per_rating else _number(exponent))
 
 
 def _number(value: object) -> float:
