@@ -24,7 +24,8 @@ from dpmf.ratings.catalogue import CATALOGUE
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAIN_KEYS = [
-    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "by_popularity", "epsilon", "delta", "unit", "neighbours", "certified",
+    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "by_popularity",
+    "epsilon", "delta", "unit", "neighbours", "certified",
     "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
 ]  # fmt: skip
 
