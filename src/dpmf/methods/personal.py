@@ -26,7 +26,7 @@ from dpmf.privacy.accounting import gdp_of
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.ratings.ids import Ids
 
-_HAIR = 1e-12  # more than dividing and multiplying weights can lose to rounding
+_HAIR = 1e-9  # more than the accountant can lose to rounding
 
 
 def personal_shares(

@@ -241,8 +241,10 @@ class PrivateRounds:
         keys = self.solving.catalogue.ids.keys
         fill_randomly(stream_key(self.seed, "item factors"), keys, K, 0.3 * self.unit, self.V)
         self.solve_users()
-        lengths = np.linalg.norm(self.U, axis=1, keepdims=True)
-        self.U *= np.where(lengths > 0, math.sqrt(_MEAN_SQUARE) / np.maximum(lengths, 1e-30), 0.0).astype(np.float32)
+        with np.errstate(all="ignore"):  # a warning would tell of a person
+            lengths = np.linalg.norm(self.U, axis=1, keepdims=True)
+            scales = np.where(lengths > 0, math.sqrt(_MEAN_SQUARE) / np.maximum(lengths, 1e-30), 0.0)
+            self.U *= scales.astype(np.float32)
         self.V = np.zeros((n_items, K), np.float32)
 
     def _refine_biases(self, sums: Array, noise: float, height: float) -> None:

@@ -47,7 +47,7 @@ class Mechanism:
         """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity."""
         if not 0 < sensitivity < np.inf:
             raise InvalidArgument(f"sensitivity={sensitivity!r} of {what!r} should be a number above 0")
-        return self._events[what].noise_multiplier * sensitivity
+        return self._event(what).noise_multiplier * sensitivity
 
     def steps(self, what: str, sensitivity: float) -> float:
         """Return how many steps of the grid make a unit of the sum."""
@@ -62,7 +62,7 @@ class Mechanism:
         Raises:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
         """
-        event = self._events[what]
+        event, steps = self._event(what), self.steps(what, sensitivity)
         if self._released[what] == event.count:
             often = "once" if event.count == 1 else f"{event.count} times"
             raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
@@ -74,10 +74,15 @@ class Mechanism:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
         noisy = sums + self._noise.integers(sums.shape, what, self._released[what])
         self._released[what] += 1
-        return noisy / self.steps(what, sensitivity)
+        return noisy / steps
 
     def finish(self) -> None:
         """Refuse to end before everything in the plan has been released: the guarantee would describe another run."""
         for what, event in self._events.items():
             if self._released[what] != event.count:
                 raise InvalidArgument(f"{what!r} was released {self._released[what]} times, not {event.count}")
+
+    def _event(self, what: str) -> GaussianEvent:
+        if what not in self._events:
+            raise BudgetExceeded(f"{what!r} is not in the plan: name what is released in an event")
+        return self._events[what]

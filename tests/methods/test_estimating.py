@@ -1,0 +1,115 @@
+"""Averages and shrinkage, against their formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmf.methods.estimating import Estimate, standardized
+
+RNG = np.random.default_rng(0)
+M, K = 400, 3
+
+
+def estimate() -> Estimate:
+    return Estimate(RNG.normal(0, 1, (M, K)), RNG.uniform(0.1, 3, (M, K)))
+
+
+@given(
+    values=st.tuples(st.floats(-5, 5), st.floats(-5, 5)),
+    variances=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
+    forget=st.floats(0, 0.9),
+)
+def test_refined_weighs_by_precision(
+    values: tuple[float, float], variances: tuple[float, float], forget: float
+) -> None:
+    old, new = (np.array([[one]]) for one in values)
+    after = Estimate(old, np.array([[variances[0]]])).refined(new, np.array([[variances[1]]]), forget)
+    kept, added = (1 - forget) / variances[0], 1 / variances[1]
+    assert after.value.item() == pytest.approx((kept * values[0] + added * values[1]) / (kept + added))
+    assert after.variance.item() == pytest.approx(1 / (kept + added))
+
+
+def test_whoever_knows_nothing_takes_the_measurement() -> None:
+    measured = estimate()
+    for forget in (0.0, 0.5):
+        after = Estimate.nothing(M, K).refined(measured.value, measured.variance, forget)
+        np.testing.assert_allclose(after.value, measured.value)
+        np.testing.assert_allclose(after.variance, measured.variance)
+
+
+def test_the_order_of_measurements_does_not_matter() -> None:
+    one, other = estimate(), estimate()
+    first, second = one.refined(other.value, other.variance), other.refined(one.value, one.variance)
+    np.testing.assert_allclose(first.value, second.value)
+    np.testing.assert_allclose(first.variance, second.variance)
+
+
+def test_turned_there_and_back_is_where_it_was() -> None:
+    rotation = np.linalg.qr(RNG.normal(0, 1, (K, K)))[0]
+    before = Estimate(RNG.normal(0, 1, (M, K)), np.repeat(RNG.uniform(1, 2, (M, 1)), K, axis=1))
+    after = before.turned(rotation).turned(rotation.T)
+    np.testing.assert_allclose(after.value, before.value)
+    np.testing.assert_allclose(after.variance, before.variance)  # alike in all directions, so in these too
+
+
+def test_turned_variances_are_those_of_the_new_directions() -> None:
+    rotation, before = np.linalg.qr(RNG.normal(0, 1, (K, K)))[0], estimate()
+    after = before.turned(rotation)
+    for row in range(5):
+        covariance = rotation.T @ np.diag(before.variance[row]) @ rotation
+        np.testing.assert_allclose(after.variance[row], np.diag(covariance))
+
+
+def test_what_is_not_known_is_not_known_in_any_basis() -> None:
+    rotation = np.linalg.qr(RNG.normal(0, 1, (K, K)))[0]
+    partly = Estimate(np.zeros((2, K)), np.array([[1.0, 1.0, np.inf], [1.0, 1.0, 1.0]]))
+    assert np.isfinite(partly.turned(rotation).variance).all(axis=1).tolist() == [False, True]
+
+
+def test_scaled_values_have_scaled_deviations() -> None:
+    before = estimate()
+    after = before.scaled(-3.0)
+    np.testing.assert_allclose(after.value, -3 * before.value)
+    np.testing.assert_allclose(after.variance, 9 * before.variance)
+
+
+def test_shrinking_pulls_noisy_values_to_the_trend_along_popularity() -> None:
+    popularity = RNG.normal(0, 1, M)
+    trend = 0.4 + 0.3 * popularity
+    truth = trend + RNG.normal(0, 0.1, M)
+    variance = np.where(np.arange(M) % 2 == 0, 4.0, 1e-4)
+    measured = truth + RNG.normal(0, 1, M) * np.sqrt(variance)
+    likely = Estimate(measured[:, None], variance[:, None]).shrunk(popularity, np.zeros((M, 1)))[:, 0]
+    noisy = variance > 1
+    assert np.abs(likely - trend)[noisy].mean() < 0.2 * np.abs(measured - trend)[noisy].mean()
+    np.testing.assert_allclose(likely[~noisy], measured[~noisy], atol=0.05)
+    assert np.mean((likely - truth) ** 2) < 0.1 * np.mean((measured - truth) ** 2)
+
+
+def test_shrinking_by_sampling_variance_is_shrinking_too() -> None:
+    one, popularity = estimate(), RNG.normal(0, 1, M)
+    little, much = (one.shrunk(popularity, np.full((M, K), extra)) for extra in (0.0, 100.0))
+    assert np.var(much) < np.var(little)
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3])
+def test_few_items_are_enough(n_items: int) -> None:
+    one = Estimate(np.ones((n_items, K)), np.full((n_items, K), 0.5))
+    assert np.isfinite(one.shrunk(np.zeros(n_items), np.zeros((n_items, K)))).all()
+
+
+def test_shrinking_scales_with_the_values() -> None:
+    one, popularity = estimate(), RNG.normal(0, 1, M)
+    sampling = np.full((M, K), 0.2)
+    np.testing.assert_allclose(
+        one.scaled(25.0).shrunk(popularity, 625 * sampling), 25 * one.shrunk(popularity, sampling), rtol=1e-6
+    )
+
+
+def test_standardized_numbers_have_mean_0_and_deviation_1() -> None:
+    numbers = standardized(RNG.normal(3, 7, M))
+    assert (numbers.mean(), numbers.std()) == (pytest.approx(0), pytest.approx(1))
+    assert standardized(np.full(5, 2.0)).tolist() == [0.0] * 5
