@@ -55,6 +55,7 @@ def solve_rated(
     width = V.shape[1]
     A, Z = _aligned(width, width + FLOATS_PER_LINE), _aligned(_PANEL, width)
     right, B = _aligned(ROWS_PER_STRIP, width), _aligned(_PANEL, FLOATS_PER_LINE)
+    nothing = np.zeros(A.shape, np.float32)
     B[:] = np.float32(0)
     B[:, 1] = np.float32(1)
     squared = 0.0
@@ -64,7 +65,7 @@ def solve_rated(
             b[i] = np.float32(0)
             U[i] = np.float32(0)
             continue
-        A[:] = np.float32(0)
+        _copy_upper(nothing, A)
         right[:] = np.float32(0)  # Σ e_j v_j and Σ v_j
         e_sum, e_squared = 0.0, 0.0
         for first in range(indptr[i], indptr[i + 1], _PANEL):
@@ -109,9 +110,9 @@ def solve_observed(
 ) -> float:
     """Solve for rows start..stop-1 and return the sum of their objectives; a row that has met nothing gets zeros."""
     width = V.shape[1]
-    A, Z, weighted = _aligned(width, width + FLOATS_PER_LINE), _aligned(_PANEL, width), _aligned(_PANEL, width)
+    A, common = _aligned(width, width + FLOATS_PER_LINE), _aligned(width, width + FLOATS_PER_LINE)
+    Z, weighted = _aligned(_PANEL, width), _aligned(_PANEL, width)
     right, B = _aligned(ROWS_PER_STRIP, width), _aligned(_PANEL, FLOATS_PER_LINE)
-    common = _aligned(width, width + FLOATS_PER_LINE)
     common[:] = np.float32(0)
     for a in range(width):
         for k in range(width):
@@ -122,7 +123,7 @@ def solve_observed(
         if indptr[i] == indptr[i + 1]:
             U[i] = np.float32(0)
             continue
-        A[:] = common
+        _copy_upper(common, A)
         right[:] = np.float32(0)  # Σ (1 + w_j) v_j
         for first in range(indptr[i], indptr[i + 1], _PANEL):
             count = min(indptr[i + 1] - first, _PANEL)
@@ -194,6 +195,15 @@ def _copy_row(V: NDArray[np.float32], j: int, Z: NDArray[np.float32], r: int, fa
     width = V.shape[1]
     for k in range(0, width, FLOATS_PER_LINE):
         copy_line(V, np.int64(j) * width + k, Z, r * width + k, factor)
+
+
+@fast_kernel
+def _copy_upper(source: NDArray[np.float32], A: NDArray[np.float32]) -> None:
+    """Write the lines that reach into the upper triangle, and those to the right of it, to A (out)."""
+    n, width = A.shape
+    for a in range(n):
+        for k in range(a - a % FLOATS_PER_LINE, width, FLOATS_PER_LINE):
+            copy_line(source, a * width + k, A, a * width + k, np.float32(1))
 
 
 @fast_kernel

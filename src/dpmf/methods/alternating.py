@@ -156,6 +156,7 @@ def factorize_observations(
     items = users.transposed(ratings.n_items, threads)
     U = factor_rows(ratings.n_users, n_factors)
     V = _initial(ratings, items, n_factors, _INITIAL_SD, seed)
+    V[np.diff(items.indptr) > 0, :n_factors] += _INITIAL_SD  # a direction in common: popularity is found at once
 
     def solve(side: Side, others: Array, factors: Array) -> float:
         gramian = _gramian(others, threads)
