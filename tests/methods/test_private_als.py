@@ -68,7 +68,6 @@ class Setting:
     """What is public."""
 
     plan: Plan
-    epsilon: float
     cap: int | None
     scale: Scale
     checked: bool  # whether ratings come in by the front door, which refuses what is no rating
@@ -95,7 +94,7 @@ class Setting:
         """Carry out all rounds, on the sums of these people, or on what the script says was seen."""
         ratings = self.ratings(people)
         shares = {one.name: one.share for one in people}
-        recorder = Recorder(self.plan.events(Budget(self.epsilon, neighbours=self.plan.neighbours)), script)
+        recorder = Recorder(self.plan.events(), script)
         state = PrivateRounds(
             self.plan,
             ratings,
@@ -132,11 +131,11 @@ def settings_of_runs(draw: st.DrawFn, neighbours: str) -> Setting:
         n_rounds=ROUNDS,
         per_item=draw(st.booleans()),
         user_ridge=draw(st.sampled_from([0.1, 1e-3])),
-        neighbours=neighbours,
+        budget=Budget(draw(st.sampled_from([0.2, 5.0, 50.0])), neighbours=neighbours),
     )
     scale = draw(st.sampled_from([Scale(1, 5), Scale(0.5, 5), Scale(0, 100), Scale(-1, 1)]))
-    epsilon, cap = draw(st.sampled_from([0.2, 5.0, 50.0])), draw(st.sampled_from([None, 1, 3]))
-    return Setting(plan, epsilon, cap, scale, checked=draw(st.booleans()), n_threads=draw(st.sampled_from([1, 2])))
+    cap = draw(st.sampled_from([None, 1, 3]))
+    return Setting(plan, cap, scale, checked=draw(st.booleans()), n_threads=draw(st.sampled_from([1, 2])))
 
 
 def someone(setting: Setting, name: int, share: float = 1.0) -> st.SearchStrategy[Someone]:
@@ -163,8 +162,7 @@ def worlds(draw: st.DrawFn, neighbours: str) -> tuple[Setting, list[Someone], So
 
 def check_distances(first: list[Record], second: list[Record], setting: Setting, share: float) -> None:
     """Hold every release against the bound that it was given, and against what its event promises, in exact numbers."""
-    budget = Budget(setting.epsilon, neighbours=setting.plan.neighbours)
-    multipliers = {one.what: one.noise_multiplier for one in setting.plan.events(budget)}
+    multipliers = {one.what: one.noise_multiplier for one in setting.plan.events()}
     assert [one.what for one in first] == [one.what for one in second]
     for one, other in zip(first, second, strict=True):
         assert (one.steps, one.sensitivity) == (other.steps, other.sensitivity)
@@ -230,8 +228,8 @@ def test_strong_opinions_come_near_the_bounds(per_item: bool) -> None:
     """So the search for somebody who passes them is not idle: sensitivities half as large would be found out."""
     crowd, mixed, flipped = opposites()
     for neighbours, before, after in (("add-remove", [], [mixed]), ("replace", [mixed], [flipped])):
-        plan = Plan(4, 2, ROUNDS, per_item, 1e-3, neighbours)
-        setting = Setting(plan, 50.0, None, Scale(1, 5), checked=True, n_threads=1)
+        plan = Plan(4, 2, ROUNDS, per_item, 1e-3, Budget(50.0, neighbours=neighbours))
+        setting = Setting(plan, None, Scale(1, 5), checked=True, n_threads=1)
         _, first = setting.run([*crowd, *before])
         _, second = setting.run([*crowd, *after], script=first)
         check_distances(first, second, setting, 1.0)
@@ -247,7 +245,7 @@ def test_strong_opinions_come_near_the_bounds(per_item: bool) -> None:
 
 def test_a_person_of_no_weight_moves_nothing() -> None:
     crowd, mixed, _ = opposites()
-    setting = Setting(Plan(4, 2, ROUNDS, True, 0.1, "add-remove"), 5.0, None, Scale(1, 5), True, 1)
+    setting = Setting(Plan(4, 2, ROUNDS, True, 0.1, Budget(5.0)), None, Scale(1, 5), True, 1)
     _, before = setting.run(crowd)
     _, after = setting.run([*crowd, replace(mixed, share=0.0)])
     for one, other in zip(before, after, strict=True):
@@ -257,7 +255,7 @@ def test_a_person_of_no_weight_moves_nothing() -> None:
 @pytest.mark.parametrize("share", [math.nan, math.inf, -1.0, 1.1])
 def test_a_share_that_is_none_counts_as_nothing(share: float) -> None:
     crowd, mixed, _ = opposites()
-    setting = Setting(Plan(4, 2, ROUNDS, True, 0.1, "add-remove"), 5.0, None, Scale(1, 5), True, 1)
+    setting = Setting(Plan(4, 2, ROUNDS, True, 0.1, Budget(5.0)), None, Scale(1, 5), True, 1)
     _, before = setting.run(crowd)
     _, after = setting.run([*crowd, replace(mixed, share=share)], script=before)
     check_distances(before, after, setting, 0.0)
@@ -268,8 +266,9 @@ def test_a_share_that_is_none_counts_as_nothing(share: float) -> None:
 @pytest.mark.parametrize("n_factors", [0, 1, 5])
 def test_the_plan_lists_every_number_that_is_released(n_factors: int, per_item: bool, neighbours: str) -> None:
     crowd, mixed, _ = opposites()
-    setting = Setting(Plan(4, n_factors, ROUNDS, per_item, 0.1, neighbours), 5.0, None, Scale(1, 5), True, 1)
+    plan = Plan(4, n_factors, ROUNDS, per_item, 0.1, Budget(5.0, neighbours=neighbours))
+    setting = Setting(plan, None, Scale(1, 5), True, 1)
     _, records = setting.run([*crowd, mixed])
-    for one in setting.plan.events(Budget(5.0, neighbours=neighbours)):
+    for one in plan.events():
         sizes = [record.sums.size for record in records if record.what == one.what]
         assert (len(sizes), sum(sizes)) == (one.count, one.coordinates)
