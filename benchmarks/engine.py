@@ -1,9 +1,11 @@
-"""How the engine's speed depends on factors, threads and the number of ratings.
+"""How the engine's speed and memory depend on factors, threads and the number of ratings.
 
-    python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…]
+    python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…] [--larger STORE]
 
 Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of three
-epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run.
+epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run. Memory is the most
+that `dpmf train` on a block store has resident, in a process of its own, without a limit and with `--memory 500MB`.
+`--larger` names a store with more ratings than DATA, which is streamed with `--memory 2GB`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import argparse
 import json
 import os
 import platform
+import subprocess
+import sys
+import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +29,9 @@ from dpmf import Ratings
 from dpmf.compare.bench import bench, engine_speed, first_users
 from dpmf.compare.running import peak_memory
 from dpmf.engine.grid import BlockGrid
+from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import available_cpus
+from dpmf.ratings.pieces import InPieces
 
 _GROWTH_FACTORS = 64
 
@@ -36,6 +43,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--factors", default="16,32,64,128,256,512,1024,2048")
     parser.add_argument("--sizes", default="1000000,3000000,10000000,30000000,100000000")
+    parser.add_argument("--larger", type=Path)
     arguments = parser.parse_args()
     n_threads = available_cpus()
     ratings, loading = _load(arguments.data, n_threads)
@@ -47,8 +55,10 @@ def main() -> None:
         by_factors.append(row)
     growth = []
     for size in map(int, arguments.sizes.split(",")):
-        growth.append(_growth(_about(ratings, size), n_threads))
+        part = _about(ratings, size)
+        growth.append({**_growth(part, n_threads), **_memory(part)})
         print(growth[-1], flush=True)
+    larger = None if arguments.larger is None else _trained(arguments.larger, "--memory", "2GB", "--epochs", "3")
     report = {
         "data": ratings.name,
         "machine": {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
@@ -56,6 +66,7 @@ def main() -> None:
         "loading": loading,
         "by_factors": by_factors,
         "growth": growth,
+        "larger": larger,
     }
     arguments.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     _draw(report, arguments.out.with_suffix(".png"))
@@ -86,9 +97,26 @@ def _growth(ratings: Ratings, n_threads: int) -> dict[str, Any]:
     return {"ratings": len(ratings), "epoch_seconds": len(ratings) / speed, "bytes_in_blocks": in_blocks}
 
 
+def _memory(ratings: Ratings) -> dict[str, Any]:
+    """Return the resident memory of training on so many ratings, without a limit and streamed."""
+    with tempfile.TemporaryDirectory() as folder:
+        StoredRatings.build(InPieces(ratings), Path(folder) / "store")
+        plain = _trained(Path(folder) / "store")
+        streamed = _trained(Path(folder) / "store", "--memory", "40MB" if len(ratings) < 10_000_000 else "500MB")
+    return {"memory": plain["peak_memory"], "streamed": streamed}
+
+
+def _trained(store: Path, *options: str) -> dict[str, Any]:
+    line = ["train", str(store), "--method", "sgd", "--factors", str(_GROWTH_FACTORS), "--epochs", "2", "--json"]
+    done = subprocess.run([sys.executable, "-m", "dpmf", *line, *options], check=True, capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    kept = ("seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory")
+    return {name: report[name] for name in kept}
+
+
 def _draw(report: dict[str, Any], path: Path) -> None:
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    left, right, last = figure.subplots(1, 3)
     rows = report["by_factors"]
     factors = [row["factors"] for row in rows]
     for key, label, style in (
@@ -103,6 +131,11 @@ def _draw(report: dict[str, Any], path: Path) -> None:
     growth = report["growth"]
     right.loglog([row["ratings"] for row in growth], [row["epoch_seconds"] for row in growth], "o-")
     right.set(xlabel="ratings", ylabel="seconds per epoch", title=f"{_GROWTH_FACTORS} factors")
+    sizes = [row["ratings"] for row in growth]
+    last.loglog(sizes, [row["memory"] / 1e9 for row in growth], "o-", label="in memory")
+    last.loglog(sizes, [row["streamed"]["peak_memory"] / 1e9 for row in growth], "s--", label="with a limit")
+    last.set(xlabel="ratings", ylabel="resident, GB", title=f"{_GROWTH_FACTORS} factors")
+    last.legend(frameon=False)
     figure.savefig(path, dpi=110)
 
 

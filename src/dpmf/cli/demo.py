@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -26,23 +27,28 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:  # fmt: skip
 
     with progress("training on synthetic ratings", None) as advance:
         shown = run_demo(
-            out, n_threads=threads, callbacks=[lambda record: advance(record.epoch, f"epoch {record.epoch}")]
+            out, n_threads=threads, callbacks=[lambda record: advance(record.epoch, f"round {record.epoch}")]
         )
-    run = shown.run
+    private, open_run = shown.runs[5.0], shown.runs[math.inf]
     if as_json:
         print_json({
-            **run.accuracy,
-            "mode": run.model.guarantee.mode,
+            **private.accuracy,
+            "mode": private.model.guarantee.mode,
+            "epsilon": private.model.guarantee.epsilon,
+            "rmse_by_epsilon": {f"{epsilon:g}": run.accuracy["rmse"] for epsilon, run in shown.runs.items()},
             "recommendations": [one._asdict() for one, _ in shown.recommendations],
             "out": str(shown.release),
             "picture": None if shown.picture is None else str(shown.picture),
         })  # fmt: skip
         return
-    say(f"Learnt from {run.n_ratings:,} made-up ratings in {run.seconds:.1f} s.\n")
+    n_users = len(private.model.user_ids)
+    say(f"Learnt from {private.n_ratings:,} made-up ratings of {n_users:,} people in {private.seconds:.1f} s.\n")
     rows = [
-        ("mean of your own ratings (free, private)", run.accuracy["baseline_rmse"]),
-        ("sgd (not private)", run.accuracy["rmse"]),
-    ]
+        ("mean of your own ratings (free, private)", private.accuracy["baseline_rmse"]),
+        *((f"als, epsilon {epsilon:g} (private)", run.accuracy["rmse"])
+          for epsilon, run in shown.runs.items() if math.isfinite(epsilon)),
+        ("als, no noise (not private)", open_run.accuracy["rmse"]),
+    ]  # fmt: skip
     print_table("Error on held-out ratings (rmse, smaller is better)", ("", "rmse"), rows)
     say(METRICS_NOTE, "dim")
     print_table("Somebody's own ratings, which stay with them", ("title", "rating"), list(shown.ratings.items()))
@@ -50,7 +56,8 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:  # fmt: skip
         "What the release recommends to them, computed locally", ("title", "genres", "expected rating"),
         [(one.title, genres, one.score) for one, genres in shown.recommendations],
     )  # fmt: skip
-    say(f"Guarantee: {run.model.guarantee}", "bold red")
+    say(f"Guarantee: {private.model.guarantee}", "bold")
+    say("`dpmf explain` says what that means, and `dpmf verify` computes it again.", "dim")
     say(f"\nRelease saved in {shown.release}" + (f", picture in {shown.picture}" if shown.picture else ""))
     if shown.picture is None:
         say("No picture: it needs matplotlib (pip install 'dpmf[plot]')", "yellow")

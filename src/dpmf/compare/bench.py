@@ -33,6 +33,7 @@ from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
+_LEAST_SECONDS, _MOST_EPOCHS = 1.0, 30
 _PEER_ITERATIONS = (1, 4)  # the difference of two runs is the time of iterations alone, without set-up
 _LIBMF_PROGRAM = """
 import json, sys, time
@@ -84,13 +85,16 @@ def bench(
 def engine_speed(
     ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int, *, packed: bool = False
 ) -> float:
-    """Return the updates per second of the best of some epochs, after one to warm up."""
+    """Return the updates per second of the best epoch, of as many as asked for and a second of them at least."""
     state = Descent.start(
         grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors,
         sd=0.05**0.5 / n_factors**0.25, unit=1.0, seed=0, packed=packed,
     )  # fmt: skip
-    records = [state.run_epoch(epoch, 0.005, 0.02, n_threads) for epoch in range(epochs + 1)]
-    return len(grid) / min(record.seconds for record in records[1:])
+    state.run_epoch(0, 0.005, 0.02, n_threads)  # to warm up
+    seconds: list[float] = []
+    while len(seconds) < epochs or (sum(seconds) < _LEAST_SECONDS and len(seconds) < _MOST_EPOCHS):
+        seconds.append(state.run_epoch(len(seconds) + 1, 0.005, 0.02, n_threads).seconds)
+    return len(grid) / min(seconds)
 
 
 def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:

@@ -1,4 +1,4 @@
-"""The whole story on the built-in data: train, test, release, and one person's recommendations.
+"""The whole story on the built-in data: train privately and not, test, release, and one person's recommendations.
 
 >>> import tempfile
 >>> demo = run_demo(Path(tempfile.mkdtemp()), n_users=80, n_threads=1)
@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,15 @@ from pathlib import Path
 from dpmf.compare.plots import demo_picture
 from dpmf.compare.running import Run, train_and_test
 from dpmf.errors import MissingExtra
-from dpmf.methods import SGD
+from dpmf.methods import ALS
 from dpmf.methods.sgd import Callback
 from dpmf.model import Recommendation, Release
+from dpmf.privacy import Budget
 from dpmf.ratings.synthetic import make
+
+EPSILONS = (1.0, 5.0, math.inf)
+_PUBLISHED = 5.0
+_N_USERS = 20_000
 
 # Somebody who loves space and dislikes romance: what they rated, and how.
 _PERSON = {
@@ -33,9 +39,17 @@ _PERSON = {
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What there is to show."""
+    """What there is to show.
 
-    run: Run
+    Attributes:
+        runs: by epsilon; infinity is not private.
+        ratings: what somebody rated, and how.
+        recommendations: what the release says to that, with genres.
+        release: where the private release is, the one of 5.
+        picture: where the picture is, if there is one.
+    """
+
+    runs: dict[float, Run]
     ratings: dict[str, int]
     recommendations: list[tuple[Recommendation, str]]
     release: Path
@@ -43,10 +57,18 @@ class Demo:
 
 
 def run_demo(
-    folder: Path, *, n_users: int = 3000, n_threads: int | None = None, callbacks: Iterable[Callback] = ()
+    folder: Path, *, n_users: int = _N_USERS, n_threads: int | None = None, callbacks: Iterable[Callback] = ()
 ) -> Demo:
     """Train on synthetic ratings, save release and picture in the folder, and recommend to one person."""
-    run = train_and_test(SGD(n_factors=16), make(n_users), holdout=0.1, n_threads=n_threads, callbacks=callbacks)
+    ratings = make(n_users)
+    runs = {
+        epsilon: train_and_test(
+            ALS(budget=Budget(epsilon), n_factors=None if math.isfinite(epsilon) else 16), ratings,
+            holdout=0.1, n_threads=n_threads, callbacks=callbacks,
+        )
+        for epsilon in EPSILONS
+    }  # fmt: skip
+    run = runs[_PUBLISHED]
     folder.mkdir(parents=True, exist_ok=True)
     run.model.release.save(folder / "release")
     release = Release.load(folder / "release")
@@ -58,4 +80,4 @@ def run_demo(
         demo_picture(run.model, person, folder / "demo.png")
     except MissingExtra:
         picture = None
-    return Demo(run, dict(_PERSON), recommendations, folder / "release", picture)
+    return Demo(runs, dict(_PERSON), recommendations, folder / "release", picture)

@@ -42,7 +42,7 @@ from dpmf.ratings.trimming import trimmed
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
-_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularization": 0.1}
+_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularization": 0.5}
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
 _PUBLIC = "Catalogue, rating scale, configuration and number of rounds are public: they were declared, not learnt."

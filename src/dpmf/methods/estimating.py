@@ -10,6 +10,7 @@ Everything here works on numbers that are released already, noise included, so i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +60,7 @@ class Estimate:
         """Return the estimate of `factor` times the numbers."""
         return Estimate(self.value * factor, self.variance * factor**2)
 
-    def shrunk(self, popularity: Array, sampling: Array) -> Array:
+    def shrunk(self, popularity: Array, sampling: Array, caution: float = 0.0) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
         Trend and size of the deviations are found for each column from all items.
@@ -67,6 +68,7 @@ class Estimate:
         Args:
             popularity: shape (n_items,), a measure of how often items are rated.
             sampling: variance besides that of the noise: people are many, but not all there could be.
+            caution: by how many of its standard errors the size of the deviations is taken smaller than it looks.
         """
         variance = self.variance + sampling
         likely = np.empty_like(self.value)
@@ -75,7 +77,9 @@ class Estimate:
             trend = _trend(popularity, value, noise)
             deviation = value - trend
             weights = 1 / (noise + np.median(noise)) ** 2
-            spread = max(float(np.sum(weights * (deviation**2 - noise)) / np.sum(weights)), _SMALL)
+            spread = float(np.sum(weights * (deviation**2 - noise)) / np.sum(weights))
+            error = math.sqrt(2 * float(np.sum((weights * noise) ** 2))) / float(np.sum(weights))
+            spread = max(spread - caution * error, _SMALL)
             likely[:, column] = trend + deviation * spread / (spread + noise)
         return likely
 

@@ -46,6 +46,8 @@ _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
 _SAMPLING = 0.6
 _FORGET = 0.5
+_EARLY_RIDGES = (0.1, 0.3)  # least and most
+_CAUTION = 2.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
@@ -97,6 +99,16 @@ class Plan:
                 Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
             ],
         )
+
+    @property
+    def early_ridge(self) -> float:
+        """The penalty on users' factors until the release is final.
+
+        A direction that is held down is not measured, and dies out. With little to spend there is more noise than
+        direction, and it should be held down.
+        """
+        least, most = _EARLY_RIDGES
+        return float(min(max(most * (2 / self.budget.epsilon) ** 1.2, least), most))
 
     @property
     def height(self) -> float:
@@ -153,8 +165,12 @@ class PrivateRounds:
 
     @property
     def ridge(self) -> tuple[float, float]:
-        """The penalties with which everybody's bias and factors are fitted."""
-        return _USER_BIAS_RIDGE, self.plan.user_ridge * max(self.plan.n_factors, 1) / _MEAN_SQUARE * self.error**2
+        """The penalties with which everybody's bias and factors are fitted to the release."""
+        return _USER_BIAS_RIDGE, self._penalty(self.plan.user_ridge)
+
+    def _penalty(self, relative: float) -> float:
+        """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
+        return relative * max(self.plan.n_factors, 1) / _MEAN_SQUARE * self.error**2
 
     def measure_popularity(self) -> None:
         """Release the number of users and how much weight items get, and choose the weights in between."""
@@ -201,16 +217,17 @@ class PrivateRounds:
         self._refine_biases(sums[:, K], noise, self.plan.height)
         shared = self._shared_moment(moments)
         if self.plan.per_item:
-            self._refine_per_item(sums[:, :K], noise, moments)
+            self._refine_per_item(sums[:, :K], noise, moments, number)
         else:
-            self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound))
+            self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound), number)
         if 0 < number < self.plan.n_rounds - 1:
             self._rescale(float(np.trace(shared)))
-        self.solve_users()
+        self.solve_users(final=number == self.plan.n_rounds - 1)
 
-    def solve_users(self, biases_only: bool = False) -> None:
+    def solve_users(self, biases_only: bool = False, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
-        ratings, (bias, factors) = self.solving, self.ridge
+        ratings, bias = self.solving, _USER_BIAS_RIDGE
+        factors = self._penalty(self.plan.user_ridge if final else self.plan.early_ridge)
         V = self.V[:, :0] if biases_only else self.V
         U = self.U[:, :0] if biases_only else self.U
         V, c = np.ascontiguousarray(V), self.c
@@ -262,7 +279,7 @@ class PrivateRounds:
         """Return what noise alone may make of an eigenvalue of the shared moment."""
         return 2 * self.mechanism.sd(MOMENTS, bound) / self.n_users
 
-    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float) -> None:
+    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float, number: int) -> None:
         """Take a step with one second moment for all items, in the basis in which it is diagonal."""
         spread, basis = np.linalg.eigh(shared)
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
@@ -271,9 +288,9 @@ class PrivateRounds:
         after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, _FORGET)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
-        self.V = (after.shrunk(self.popularity, sampling) @ basis.T).astype(np.float32)
+        self.V = (after.shrunk(self.popularity, sampling, self._caution(number)) @ basis.T).astype(np.float32)
 
-    def _refine_per_item(self, sums: Array, noise: float, moments: Array) -> None:
+    def _refine_per_item(self, sums: Array, noise: float, moments: Array, number: int) -> None:
         """Take a step with a second moment of its own for every item."""
         spread, basis = np.linalg.eigh(self._passing * moments)
         floor = self._passing * self.mechanism.sd(MOMENTS, _RADIUS**2 * self.plan.replaced)
@@ -283,7 +300,11 @@ class PrivateRounds:
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
         self._factors = self._factors.refined(measured, variance, _FORGET)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
-        self.V = self._factors.shrunk(self.popularity, sampling).astype(np.float32)
+        self.V = self._factors.shrunk(self.popularity, sampling, self._caution(number)).astype(np.float32)
+
+    def _caution(self, number: int) -> float:
+        """Return how sure a direction must be: a doubtful one is worth measuring again, and not worth releasing."""
+        return _CAUTION if number == self.plan.n_rounds - 1 else 0.0
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""
