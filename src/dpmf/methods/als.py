@@ -14,6 +14,7 @@ it is plain alternating least squares, and not private.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
 _PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularization": 0.5}
+_LARGE_EPSILON, _LARGE_FACTORS = 10.0, 16  # from that epsilon on there is something to tell more factors apart by
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
 _PUBLIC = "Catalogue, rating scale, configuration and number of rounds are public: they were declared, not learnt."
@@ -136,6 +138,8 @@ class ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
         assert self.budget is not None
         usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
+        if _LARGE_EPSILON < self.budget.epsilon < math.inf:
+            usual = {**usual, "n_factors": _LARGE_FACTORS}
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def _refuse_what_needs_a_budget(self, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None) -> None:

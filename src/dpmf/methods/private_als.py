@@ -45,7 +45,8 @@ _CLIP = 0.7  # likewise
 _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
 _SAMPLING = 0.6
-_FORGET = 0.5
+_FORGET = (0.5, 0.85)  # of what earlier rounds found, for a small and a large epsilon
+_LARGE_EPSILON = 20.0
 _EARLY_RIDGES = (0.1, 0.3)  # least and most
 _CAUTION = 2.0
 _RARE_EXPONENT = 0.3
@@ -109,6 +110,13 @@ class Plan:
         """
         least, most = _EARLY_RIDGES
         return float(min(max(most * (2 / self.budget.epsilon) ** 1.2, least), most))
+
+    @property
+    def forget(self) -> float:
+        """How much less earlier measurements count in a round: the less noise there is, the sooner they are dated."""
+        least, most = _FORGET
+        place = (self.budget.epsilon - _SMALL_EPSILON) / (_LARGE_EPSILON - _SMALL_EPSILON)
+        return least + (most - least) * min(max(place, 0.0), 1.0)
 
     @property
     def height(self) -> float:
@@ -285,7 +293,7 @@ class PrivateRounds:
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
         through = self._passing * self.totals[:, None] * spread
         before = self._factors.turned(basis)
-        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, _FORGET)
+        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
         self.V = (after.shrunk(self.popularity, sampling, self._caution(number)) @ basis.T).astype(np.float32)
@@ -298,7 +306,7 @@ class PrivateRounds:
         inverse = np.einsum("jab,jb,jcb->jac", basis, 1 / spread, basis)
         variance = noise**2 * np.einsum("jab,jb->ja", basis**2, 1 / spread**2)
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
-        self._factors = self._factors.refined(measured, variance, _FORGET)
+        self._factors = self._factors.refined(measured, variance, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
         self.V = self._factors.shrunk(self.popularity, sampling, self._caution(number)).astype(np.float32)
 
