@@ -69,20 +69,29 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
                 _flush(file)
         work.chmod(mode & ~_umask())
         if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-            path.replace(old)
-            try:
-                work.replace(path)
-            except BaseException:
-                old.replace(path)
-                raise
-            shutil.rmtree(old)
+            _exchange(work, path)
         else:
             work.replace(path)
         _flush_folder(path.parent)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Put a folder in the place of another, which is removed."""
+    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
+    try:
+        path.replace(old)
+    except BaseException:
+        old.rmdir()
+        raise
+    try:
+        new.replace(path)
+    except BaseException:
+        old.replace(path)
+        raise
+    shutil.rmtree(old)
 
 
 def scratch_file(folder: Path) -> IO[bytes]:
@@ -100,7 +109,8 @@ def scratch_file(folder: Path) -> IO[bytes]:
 
 def check_replaceable(path: Path, may_replace: Collection[str]) -> None:
     """Raise `InvalidArgument` unless `path` can be made, or is a folder of nothing but the files named."""
-    parent = next(folder for folder in Path(os.path.abspath(path)).parents if folder.exists())  # noqa: PTH100
+    above = Path(os.path.abspath(path)).parents  # noqa: PTH100
+    parent = next((folder for folder in above if folder.exists()), Path(os.sep))
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InvalidArgument(f"{path} cannot be made: {parent} is not a folder that can be written to")
     if path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -128,6 +138,20 @@ def digest_of(content: Mapping[str, Any]) -> str:
     """
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def sealed(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return JSON content with a digest of it in one more field."""
+    return {**facts, "digest": digest_of(facts)}
+
+
+def is_sealed(facts: Mapping[str, Any]) -> bool:
+    """Tell whether content is as `sealed` left it.
+
+    >>> is_sealed(sealed({"a": 1})), is_sealed({**sealed({"a": 1}), "a": 2})
+    (True, False)
+    """
+    return facts.get("digest") == digest_of({name: value for name, value in facts.items() if name != "digest"})
 
 
 def read_json(path: Path) -> Any:

@@ -140,6 +140,8 @@ BAD = {
     "data ingest {data} {data}": "holds other files",
     "data ingest {data} {data} --replace": "where the data come from",
     "data ingest nan.csv store": "row 3",
+    "data ingest good.csv /": "holds other files",
+    "data ingest good.csv . --replace": "holds other files",
     "data destroy": "destroy",
     "dance": "dance",
     "--dance": "--dance",

@@ -154,6 +154,52 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
         Ratings.read(tmp_path / "out")
 
 
+@pytest.mark.parametrize(("file", "ours", "theirs"), [
+    ("store.json", '"hi": 5.0', '"hi": 4.0'), ("blocks/layout.json", '"size": 1', '"size": 2'),
+])  # fmt: skip
+def test_a_changed_fact_is_noticed(tmp_path: Path, file: str, ours: str, theirs: str) -> None:
+    ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4], scale=(1, 5)), tmp_path / "out")
+    path = tmp_path / "out" / file
+    assert ours in path.read_text()
+    path.write_text(path.read_text().replace(ours, theirs))
+    with pytest.raises(DamagedFile, match="ingest the data again"):
+        StoredRatings.open(tmp_path / "out")
+
+
+def test_a_store_that_is_replaced_stays_readable_for_who_has_it_open(tmp_path: Path) -> None:
+    ratings = make(60, 40)
+    stored = ingest(ratings, tmp_path / "out")
+    before = stored.blocks.block(0, 0)
+    ingest(make(30, 20), tmp_path / "out")
+    for ours, theirs in zip(stored.blocks.block(0, 0), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_block_that_changes_after_it_was_checked_does_not_reach_a_kernel(tmp_path: Path) -> None:
+    stored = ingest(make(60, 40), tmp_path / "out")
+    stored.blocks.block(0, 0)
+    (tmp_path / "out" / "blocks" / "blocks.bin").write_bytes(b"\xff" * len(stored) * stored.blocks.bytes_per_rating)
+    with pytest.raises(DamagedFile, match="was changed"):
+        stored.blocks.block(0, 0)
+
+
+def test_damage_is_noticed_where_only_items_are_read(tmp_path: Path) -> None:
+    stored = ingest(make(60, 40), tmp_path / "out")
+    path = tmp_path / "out" / "items.bin"
+    path.write_bytes(b"\x01" + path.read_bytes()[1:])
+    with pytest.raises(DamagedFile, match="damaged"):
+        stored.seen()
+
+
+def test_nothing_foreign_is_replaced_inside_a_store_either(tmp_path: Path) -> None:
+    ratings = Ratings.of(["ann"], ["a"], [2])
+    ingest(ratings, tmp_path / "out")
+    (tmp_path / "out" / "blocks" / "thesis.txt").write_text("precious")
+    with pytest.raises(InvalidArgument, match=r"thesis\.txt"):
+        ingest(ratings, tmp_path / "out")
+    assert (tmp_path / "out" / "blocks" / "thesis.txt").exists()
+
+
 def test_blocks_of_other_ratings_are_refused(tmp_path: Path) -> None:
     ingest(Ratings.of(["ann", "bob"], ["a", "b"], [2, 4]), tmp_path / "one")
     ingest(Ratings.of(["ann"], ["a"], [2]), tmp_path / "two")

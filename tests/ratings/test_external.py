@@ -117,3 +117,16 @@ def test_grouped_layouts_need_memory(tmp_path: Path) -> None:
         external_ratings(tmp_path / "combined_data_1.txt", scratch=tmp_path, memory=1),
     ):
         pass
+
+
+def test_people_without_ratings_have_no_times_and_take_none_away(tmp_path: Path) -> None:
+    lines = ["user,item,rating,timestamp"]
+    lines += [f"{user},{item},{-1 if user in (3, 7) else 4},{item}" for user in range(10) for item in range(1200)]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    (tmp_path / "scratch").mkdir()
+    with external_ratings(
+        tmp_path / "r.csv", scratch=tmp_path / "scratch", memory=1, scale=(1, 5), missing=-1
+    ) as outside:
+        pieces = list(outside.pieces())
+    assert any(not len(piece) for piece in pieces)
+    assert all(piece.timestamps is not None for piece in pieces)

@@ -64,10 +64,15 @@ def dpmf() -> None:
     logging.basicConfig(format="dpmf: %(message)s", level=logging.WARNING, stream=sys.stderr)
 
 
+def _interrupt(*_: object) -> None:
+    """Do as Ctrl-C does, also where a script has told its background jobs to ignore that."""
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
     # A polite kill cleans up like Ctrl-C: temporary folders may hold people's ratings.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:

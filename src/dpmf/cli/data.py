@@ -107,12 +107,12 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **reading: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
     from dpmf.compare.streaming import streaming_source
-    from dpmf.engine.stored import FILES, StoredRatings
-    from dpmf.files import check_replaceable
+    from dpmf.engine.stored import StoredRatings, check_store_replaceable
     from dpmf.ratings.pieces import InPieces
 
-    check_replaceable(folder, FILES if replace else ())
-    if Path(source).exists() and Path(source).resolve() in (folder.resolve(), *folder.resolve().parents):
+    check_store_replaceable(folder, replace)
+    here, target = Path(source).resolve(), folder.resolve()
+    if Path(source).exists() and (here.is_relative_to(target) or target.is_relative_to(here)):
         raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
     limit = sys.maxsize if memory is None else parse_size(memory)
     with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:

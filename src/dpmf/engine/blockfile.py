@@ -14,7 +14,9 @@ True
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,7 +29,17 @@ from numpy.typing import NDArray
 from dpmf.engine.grid import Block, checksum_of, distinct_values
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.errors import DamagedFile, InvalidRatings
-from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import (
+    dump_json,
+    is_sealed,
+    load_tensors,
+    new_folder,
+    read_json,
+    save_tensors,
+    sealed,
+    sha256_of,
+    write_text,
+)
 from dpmf.kernels.dealing import count_tiers, deal_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.ids import Ids
@@ -48,6 +60,7 @@ class BlockFile:
         layout, table, pointers, mean: as in `dpmf.engine.grid.BlockGrid`.
         checksums: CRC-32 of every block, checked when it is first read.
         user_counts, item_counts: ratings per user and per item, by their positions in the ratings.
+        descriptor: of the open file of the blocks.
     """
 
     folder: Path
@@ -58,6 +71,7 @@ class BlockFile:
     checksums: NDArray[np.uint32]
     user_counts: NDArray[np.int64]
     item_counts: NDArray[np.int64]
+    descriptor: int
     _checked: set[int] = field(default_factory=set, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -100,7 +114,7 @@ class BlockFile:
             save_tensors(work / "layout.safetensors", tensors)
             facts = {"format": "dpmf-blocks", "version": FORMAT_VERSION, "size": layout.size, "mean": tally.mean}
             facts["sha256"] = sha256_of(work / "layout.safetensors")
-            write_text(work / "layout.json", dump_json(facts))
+            write_text(work / "layout.json", dump_json(sealed(facts)))
         return cls.open(folder)
 
     @classmethod
@@ -113,14 +127,21 @@ class BlockFile:
             or facts.get("version") != FORMAT_VERSION
         ):
             raise DamagedFile(f"{folder} is not a block store of format {FORMAT_VERSION}: ingest the data again")
+        if not is_sealed(facts):
+            raise DamagedFile(f"{folder / 'layout.json'} is damaged: ingest the data again")
         tensors = load_tensors(folder / "layout.safetensors", _TENSORS)
         if sha256_of(folder / "layout.safetensors") != facts.get("sha256"):
             raise DamagedFile(f"{folder / 'layout.safetensors'} is damaged: ingest the data again")
         layout = Layout(int(facts["size"]), **{name: tensors.pop(name) for name in _LAYOUT})
-        opened = cls(folder, layout, mean=float(facts["mean"]), **tensors)
-        there = (folder / "blocks.bin").stat().st_size if (folder / "blocks.bin").is_file() else 0
-        if there != len(opened) * opened.bytes_per_rating:
-            raise DamagedFile(f"{folder / 'blocks.bin'} is truncated or missing: ingest the data again")
+        try:
+            # Opened once: if the folder is replaced while a run goes on, the run keeps reading what it began with.
+            descriptor = os.open(folder / "blocks.bin", os.O_RDONLY)
+        except FileNotFoundError:
+            raise DamagedFile(f"{folder / 'blocks.bin'} is missing: ingest the data again") from None
+        opened = cls(folder, layout, mean=float(facts["mean"]), descriptor=descriptor, **tensors)
+        weakref.finalize(opened, os.close, descriptor)
+        if os.fstat(descriptor).st_size != len(opened) * opened.bytes_per_rating:
+            raise DamagedFile(f"{folder / 'blocks.bin'} is truncated: ingest the data again")
         return opened
 
     @property
@@ -142,9 +163,8 @@ class BlockFile:
         """Read one block from the disk."""
         place, count = strip * self.size + tier, self.count(strip, tier)
         content = np.empty(count * self.bytes_per_rating, np.uint8)
-        with (self.folder / "blocks.bin").open("rb", buffering=0) as file:
-            file.seek(int(self.pointers[place]) * self.bytes_per_rating)
-            got = file.readinto(content.data) if count else 0
+        start = int(self.pointers[place]) * self.bytes_per_rating
+        got = os.preadv(self.descriptor, [content.data], start) if count else 0
         with self._lock:
             unchecked = place not in self._checked
         if got != len(content) or (unchecked and zlib.crc32(content.data) != self.checksums[place]):
@@ -155,6 +175,11 @@ class BlockFile:
         for kind in self._types:
             columns.append(content[offset : offset + count * kind.itemsize].view(kind))
             offset += count * kind.itemsize
+        starts = self.layout.strip_starts, self.layout.tier_starts
+        limits = starts[0][strip + 1] - starts[0][strip], starts[1][tier + 1] - starts[1][tier], len(self.table)
+        if count and any(column.max() >= limit for column, limit in zip(columns, limits, strict=True)):
+            # Kernels trust what they are given, and a checksum is compared once only.
+            raise DamagedFile(f"block ({strip}, {tier}) of {self.folder} was changed: ingest the data again")
         return Block(*columns)
 
     def fingerprint(self) -> str:

@@ -149,7 +149,8 @@ class Snapshots:
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_text(self._folder / "SENSITIVE", _WARNING)
-            older = _snapshots_in(self._folder)
+            # A name with a dot is what a run that was killed had begun to write.
+            older = [*_snapshots_in(self._folder), *self._folder.glob(".epoch-*")]
             with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
                 save_tensors(work / _TENSOR_FILE, tensors)
                 content = {

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,10 @@ class MappedRows:
         self._row_bytes = 4 * shape[1]
         size = max(shape[0] * self._row_bytes, 1)
         with scratch_file(folder) as file:
-            file.truncate(size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error now, not a crash later
+            else:
+                file.truncate(size)
             self._map = mmap.mmap(file.fileno(), size)
         self.array: NDArray[np.float32] = np.frombuffer(self._map, np.float32, shape[0] * shape[1]).reshape(shape)
 

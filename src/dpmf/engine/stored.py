@@ -16,15 +16,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.blockfile import FILES as BLOCK_FILES
 from dpmf.engine.blockfile import BlockFile
 from dpmf.errors import DamagedFile
-from dpmf.files import new_folder, scratch_file
+from dpmf.files import check_replaceable, new_folder, scratch_file
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.ondisk import FILES as COLUMN_FILES
 from dpmf.ratings.ondisk import RatingsOnDisk, Source
 
 FILES = (*COLUMN_FILES, "blocks")
+
+
+def check_store_replaceable(folder: Path, replace: bool = True) -> None:
+    """Raise `InvalidArgument` unless a store can be written to a folder: a new one, or one with nothing but a store."""
+    check_replaceable(folder, FILES if replace else ())
+    check_replaceable(folder / "blocks", BLOCK_FILES)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +51,7 @@ class StoredRatings:
     @classmethod
     def build(cls, source: Source, folder: Path, *, memory: int = 0) -> StoredRatings:
         """Write ratings that come in pieces to a folder, readable by its owner only: it appears whole or not at all."""
+        check_store_replaceable(folder)
         with new_folder(folder, may_replace=FILES, mode=0o700) as work:
             columns = RatingsOnDisk.write(source, work)
             BlockFile.build(columns.pieces, columns.user_ids, len(columns.catalogue), work / "blocks")
@@ -60,19 +68,16 @@ class StoredRatings:
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
-        by_hash, counts = self.user_ids.hash_order, self.columns.counts
-        starts = np.empty(len(by_hash), np.int64)
-        starts[by_hash] = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        indptr = self.columns.indptr
-        source = os.open(self.columns.folder / "items.bin", os.O_RDONLY)
-        try:
-            with scratch_file(self.columns.folder) as file:
-                for start, count in zip(starts.tolist(), np.diff(indptr).tolist(), strict=True):
-                    file.write(os.pread(source, 4 * count, 4 * start))
-                file.flush()
-                return indptr, np.memmap(file, np.int32, "r")
-        finally:
-            os.close(source)
+        by_hash, indptr, done = self.user_ids.hash_order, self.columns.indptr, 0
+        with scratch_file(self.columns.folder) as file:
+            file.truncate(4 * int(indptr[-1]))
+            for piece in self.columns.pieces():
+                places = indptr[by_hash[done : done + piece.n_users]].tolist()
+                starts = piece.indptr.tolist()
+                for place, start, end in zip(places, starts[:-1], starts[1:], strict=True):
+                    os.pwrite(file.fileno(), piece.items[start:end].data, 4 * place)
+                done += piece.n_users
+            return indptr, np.memmap(file, np.int32, "r")
 
     @property
     def user_ids(self) -> Ids:

@@ -34,7 +34,7 @@ from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.model import EpochRecord
 from dpmf.streams import mix, stream_key
 
-_USERS_AT_ONCE = 1 << 15
+_USERS_AT_ONCE = 1 << 12
 
 
 @dataclass(eq=False)
@@ -152,14 +152,15 @@ class Descent:
         if self.mapped is None:
             return _restored(self.U[:, : self.n_factors], self.b, order)
         result = MappedRows(self.mapped.folder, (len(self.U), self.n_factors))
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
+        biases = np.empty(len(order), np.float32)
+        biases[order] = self.b
         for first in range(0, len(order), _USERS_AT_ONCE):
-            chosen = places[first : first + _USERS_AT_ONCE]
-            result.array[first : first + _USERS_AT_ONCE] = self.U[chosen, : self.n_factors]
+            chosen = order[first : first + _USERS_AT_ONCE]
+            # In the order of U: reading at random would bring in far more of the file than is wanted.
+            result.array[chosen] = self.U[first : first + len(chosen), : self.n_factors]
             self.mapped.put_away(0, len(order))
-            result.put_away(0, first + len(chosen))
-        return result.array, self.b[places]
+            result.put_away(0, len(order))
+        return result.array, biases
 
     def item_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_items, K), and biases of items by their positions in the ratings."""

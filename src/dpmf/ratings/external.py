@@ -74,8 +74,9 @@ class ExternalRatings:
         if not len(table["rating"]):
             nothing = np.zeros(last - first + 1, np.int64)
             values = np.zeros(0, np.float32)
+            times = np.zeros(0, np.int64) if self._with_time else None
             return Ratings(
-                nothing, np.zeros(0, np.int32), values, None, user_ids, self.catalogue, self.scale, self.name
+                nothing, np.zeros(0, np.int32), values, times, user_ids, self.catalogue, self.scale, self.name
             )
         columns = Columns(
             user_ids,

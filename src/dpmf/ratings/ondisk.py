@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
-from dpmf.files import dump_json, load_tensors, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import dump_json, is_sealed, load_tensors, read_json, save_tensors, sealed, sha256_of, write_text
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
 from dpmf.ratings.pieces import of_users
@@ -107,6 +107,8 @@ class RatingsOnDisk:
                 if not counts:
                     names = tuple(columns)
                     files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in names}
+                if tuple(columns) != names:
+                    raise InvalidRatings("some ratings have timestamps and others have none: leave them out")
                 for name in names:
                     files[name].write(columns[name].data)
                 counts.append(np.diff(piece.indptr))
@@ -133,7 +135,7 @@ class RatingsOnDisk:
             "tensors": sorted(tensors),
             "sha256": sha256_of(folder / TENSOR_FILE),
         }
-        write_text(folder / FACTS_FILE, dump_json(facts))
+        write_text(folder / FACTS_FILE, dump_json(sealed(facts)))
         return cls.open(folder)
 
     @classmethod
@@ -144,6 +146,8 @@ class RatingsOnDisk:
             raise DamagedFile(f"{folder / FACTS_FILE} does not describe a store of ratings: {_AGAIN}")
         if facts.get("version") != FORMAT_VERSION:
             raise DamagedFile(f"{folder} is a store of format {facts.get('version')}, not {FORMAT_VERSION}: {_AGAIN}")
+        if not is_sealed(facts):
+            raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {_AGAIN}")
         try:
             names, has_times = list(facts["tensors"]), bool(facts["has_times"])
             tensors = load_tensors(folder / TENSOR_FILE, names)
