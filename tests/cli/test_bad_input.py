@@ -141,6 +141,7 @@ BAD = {
     "data ingest {data} {data} --replace": "where the data come from",
     "data ingest nan.csv store": "row 3",
     "data ingest good.csv /": "holds other files",
+    "train {data} --method sgd --out {data}/release": "choose folders that are apart",
     "data ingest good.csv . --replace": "holds other files",
     "data destroy": "destroy",
     "dance": "dance",

@@ -111,6 +111,7 @@ def train(
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
     from dpmf.privacy import Budget
+    from dpmf.ratings.ondisk import is_store
 
     given: dict[str, Any] = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
     private: dict[str, Any] = {}
@@ -126,7 +127,8 @@ def train(
     thread_count(threads)
     checkpoint = _checkpoint(checkpoint_folder, checkpoint_every, checkpoint_minutes, resume)
     # Find out before the work, not after it, that the result could not be saved.
-    check_apart({"--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
+    store = Path(data) if is_store(data) else None
+    check_apart({"DATA": store, "--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
     if sign_key is not None:
         read_private_key(sign_key)
     if out is not None:
