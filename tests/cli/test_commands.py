@@ -110,6 +110,7 @@ def test_users_may_want_a_smaller_epsilon(answer: Answer, data_folder: Path) -> 
         "train", data_folder, "--epsilon", 2, "--factors", 1, "--epochs", 1, "--user-budgets", "budgets.csv"
     )
     assert any("independently of their ratings" in one for one in report["assumptions"])
+    assert (report["user_epsilons"]["least"], report["user_epsilons"]["most"]) == (0.5, 2.0)
 
 
 def test_train_saves_what_the_library_would_train(

@@ -148,6 +148,8 @@ def train(
     if model_folder is not None:
         run.model.save(model_folder)
     report = _report(run, method, time.perf_counter() - began, out)
+    if private.get("user_budgets"):
+        report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
         print_json(report)
     else:
@@ -269,6 +271,23 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
     }
 
 
+def _paid(run: Run, budget: Budget, wanted: dict[str, float]) -> dict[str, float]:
+    """Return the distribution of what users pay, for the holder of the data."""
+    import numpy as np
+
+    from dpmf.methods.personal import personal_epsilons
+
+    paid = personal_epsilons(run.model.user_ids, budget, wanted)
+    low, quarter, middle, high = np.quantile(paid, (0.0, 0.25, 0.5, 1.0)).tolist()
+    return {
+        "least": low,
+        "quarter": quarter,
+        "median": middle,
+        "most": high,
+        "below_budget": float(np.mean(paid < high)),
+    }
+
+
 def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     sizes = f"{len(run.model.user_ids):,} users and {len(run.model.release.items):,} items"
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
@@ -288,6 +307,12 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
             print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)
         say(METRICS_NOTE, "dim")
     say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
+    if "user_epsilons" in report:
+        paid = report["user_epsilons"]
+        say(
+            f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
+            f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than that. {METRICS_NOTE}"
+        )
     if report["out"]:
         say(f"Release saved in {report['out']}")
     if model_folder is not None:

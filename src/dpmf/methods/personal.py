@@ -41,19 +41,26 @@ def personal_shares(
         epsilons: ε by user id, 0 for "leave me out". Ids of people who are not among the users are passed over: a list
             may name everybody who was asked.
     """
-    shares = np.ones(len(users))
-    known: dict[float, float] = {}
+    paid, place = np.unique(personal_epsilons(users, budget, epsilons), return_inverse=True)
+    return np.array([_weight(float(epsilon), budget, events) for epsilon in paid])[place]
+
+
+def personal_epsilons(users: Ids, budget: Budget, epsilons: Mapping[Any, float] | None) -> NDArray[np.float64]:
+    """Return the ε that every user pays at most: their own, or that of the budget if it is smaller or they named none.
+
+    The list is for whoever holds the data, and not to be published.
+
+    >>> personal_epsilons(Ids(np.array([1, 2, 3])), Budget(2.0), {2: 1.0, 3: 9.0}).tolist()
+    [2.0, 1.0, 2.0]
+    """
+    paid = np.full(len(users), budget.epsilon)
     for user, epsilon in (epsilons or {}).items():
-        place = users.position(user)
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
             raise InvalidArgument(f"the epsilon of a user should be a number from 0 on, and one is {epsilon!r}")
-        if place is None:
-            continue
-        wanted = min(float(epsilon), budget.epsilon)
-        if wanted not in known:
-            known[wanted] = _weight(wanted, budget, events)
-        shares[place] = known[wanted]
-    return shares
+        place = users.position(user)
+        if place is not None:
+            paid[place] = min(float(epsilon), budget.epsilon)
+    return paid
 
 
 def _weight(epsilon: float, budget: Budget, events: Sequence[GaussianEvent]) -> float:
