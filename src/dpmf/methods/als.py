@@ -47,7 +47,10 @@ _PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularizat
 _LARGE_EPSILON, _LARGE_FACTORS = 10.0, 16  # from that epsilon on there is something to tell more factors apart by
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
-_PUBLIC = "Catalogue, rating scale, configuration and number of rounds are public: they were declared, not learnt."
+_PUBLIC = (
+    "Rating scale, configuration and number of rounds are public: they were declared, not learnt from the ratings."
+)
+_CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
 _IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
 _PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 
@@ -233,8 +236,8 @@ class ALS:
             )
 
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
-        found = [] if ratings.catalogue.declared else [_IDS_PUBLIC]
-        return [_PUBLIC, *found, *([_PERSONAL] if user_budgets else [])]
+        catalogue = _CATALOGUE_PUBLIC if ratings.catalogue.declared else _IDS_PUBLIC
+        return [_PUBLIC, catalogue, *([_PERSONAL] if user_budgets else [])]
 
     def _model(
         self, ratings: Ratings, state: PrivateRounds, guarantee: Guarantee, history: tuple[EpochRecord, ...]
