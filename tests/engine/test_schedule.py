@@ -14,11 +14,12 @@ Block = tuple[int, int]
 
 def run_at_random(size: int, workers: int, chance: random.Random, first_tier: int = 0) -> list[Block]:
     """Start and finish blocks in an order that chance decides; return the blocks in the order they started."""
-    schedule = Schedule(size, first_tier)
+    schedule = Schedule(size, first_tier, workers)
     started: list[Block] = []
     running: list[Block] = []
     while not schedule.finished:
-        block = schedule.take() if len(running) < workers and chance.random() < 0.7 else None
+        starts = len(running) < workers and chance.random() < 0.7
+        block = schedule.take(worker=chance.randrange(workers)) if starts else None
         if block is not None:
             assert block[0] not in [strip for strip, _ in running]
             assert block[1] not in [tier for _, tier in running]
@@ -68,3 +69,9 @@ def test_a_strip_may_run_ahead_of_a_slow_one() -> None:
     for strip in (1, 2, 3):
         schedule.finish(strip)
     assert [schedule.take(), schedule.take(), schedule.take()] == [(1, 2), (2, 3), None]
+
+
+def test_a_worker_prefers_its_own_strips_and_helps_out_when_none_can_go_on() -> None:
+    schedule = Schedule(4, n_workers=2)
+    assert [schedule.take(worker=1) for _ in range(3)] == [(2, 2), (3, 3), (0, 0)]
+    assert schedule.take(worker=0) == (1, 1)

@@ -4,6 +4,9 @@ Strip s visits tier (s + f + d) mod T at step d of an epoch, f being the epoch's
 strip's previous block is done and its tier's previous visitor, strip s + 1 at step d - 1, is done too. So no two
 running blocks share a user or an item, and every block finds its rows exactly as in the run on one thread.
 
+Which of the blocks that may start a worker takes is free. It prefers strips of its own, side by side: a tier passes
+from strip to strip, and so most often comes from a block that the same worker, and its cache, has just had.
+
 >>> schedule = Schedule(2)
 >>> schedule.take(), schedule.take(), schedule.take()
 ((0, 0), (1, 1), None)
@@ -18,10 +21,17 @@ from collections.abc import Callable
 
 
 class Schedule:
-    """The state of one epoch over a T × T grid. Not locked: callers hold their own lock."""
+    """The state of one epoch over a T × T grid. Not locked: callers hold their own lock.
 
-    def __init__(self, size: int, first_tier: int = 0) -> None:
+    Args:
+        size: T.
+        first_tier: of the epoch.
+        n_workers: how many take blocks.
+    """
+
+    def __init__(self, size: int, first_tier: int = 0, n_workers: int = 1) -> None:
         self._size = size
+        self._worker_of = [strip * n_workers // size for strip in range(size)]
         self._first_tier = first_tier
         self._done = [0] * size  # steps finished, per strip
         self._busy = [False] * size
@@ -32,13 +42,16 @@ class Schedule:
         """Whether every block has run."""
         return self._left == 0
 
-    def take(self, is_ready: Callable[[int, int], bool] = lambda strip, tier: True) -> tuple[int, int] | None:
-        """Return (strip, tier) of a block that may start now, the one furthest behind, or None.
+    def take(
+        self, is_ready: Callable[[int, int], bool] = lambda strip, tier: True, worker: int = 0
+    ) -> tuple[int, int] | None:
+        """Return (strip, tier) of a block that may start now, or None: of the worker's strips, the one furthest behind.
 
         Args:
             is_ready: whether a block is at hand; one that is not is passed over.
+            worker: who asks. When none of its own strips can go on it gets another's.
         """
-        for strip in sorted(range(self._size), key=self._done.__getitem__):
+        for strip in sorted(range(self._size), key=lambda one: (self._worker_of[one] != worker, self._done[one])):
             tier = tier_at(strip, self._done[strip], self._first_tier, self._size)
             if self._ready(strip) and is_ready(strip, tier):
                 self._busy[strip] = True

@@ -54,7 +54,7 @@ def run_tasks(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None
     tasks = iter(range(n_tasks))
     lock = threading.Lock()
 
-    def loop(stopped: threading.Event) -> None:
+    def loop(stopped: threading.Event, worker: int) -> None:
         while not stopped.is_set():
             with lock:
                 task = next(tasks, None)
@@ -86,19 +86,20 @@ def run_blocks(
         What the calls returned, shape (size, size): the same for any number of threads, from memory or from disk.
     """
     size = blocks.size
+    n_workers = min(n_threads, size)
     results = np.zeros((size, size))
-    schedule = Schedule(size, first_tier)
+    schedule = Schedule(size, first_tier, n_workers)
     changed = threading.Condition()
 
     def notify() -> None:
         with changed:
             changed.notify_all()
 
-    def loop(stopped: threading.Event) -> None:
+    def loop(stopped: threading.Event, worker: int) -> None:
         while True:
             with changed:
                 while True:
-                    place = schedule.take(feed.is_ready)
+                    place = schedule.take(feed.is_ready, worker)
                     if place is not None or schedule.finished or stopped.is_set():
                         break
                     changed.wait(_WAKE_SECONDS)
@@ -116,22 +117,22 @@ def run_blocks(
         else DiskFeed(blocks, capacity=capacity, notify=notify, first_tier=first_tier)
     )
     with feed:
-        _run(loop, min(n_threads, size))
+        _run(loop, n_workers)
     return results
 
 
-def _run(loop: Callable[[threading.Event], None], n_threads: int) -> None:
-    """Run the loop on so many threads (none, for one) until all end; pass on the first error, or Ctrl-C."""
+def _run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
+    """Run loop(stopped, number) on so many threads (none, for one) to the end; pass on the first error, or Ctrl-C."""
     stopped = threading.Event()
     if n_threads <= 1:
-        loop(stopped)
+        loop(stopped, 0)
         return
     errors: list[BaseException] = []
     ended = [threading.Event() for _ in range(n_threads)]
 
-    def guarded(end: threading.Event) -> None:
+    def guarded(end: threading.Event, number: int) -> None:
         try:
-            loop(stopped)
+            loop(stopped, number)
         except BaseException as error:
             errors.append(error)
             stopped.set()
@@ -141,7 +142,7 @@ def _run(loop: Callable[[threading.Event], None], n_threads: int) -> None:
     started: list[threading.Event] = []
     try:
         for place, end in enumerate(ended):
-            threading.Thread(target=guarded, args=(end,), name=f"dpmf-{place}", daemon=True).start()
+            threading.Thread(target=guarded, args=(end, place), name=f"dpmf-{place}", daemon=True).start()
             started.append(end)
         # Events, because an interrupted Thread.join may take a running thread for an ended one.
         while not all(end.wait(_WAKE_SECONDS) for end in ended):
