@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 _DEGREE = 2  # of the trend along popularity
 _SMALL = 1e-12
+_SPREADS = 60  # how many are tried, a constant factor apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Estimate:
         """Return the estimate of `factor` times the numbers."""
         return Estimate(self.value * factor, self.variance * factor**2)
 
-    def shrunk(self, popularity: Array, sampling: Array, caution: float = 0.0) -> Array:
+    def shrunk(self, popularity: Array, sampling: Array, least_gain: float = 0.0) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
         Trend and size of the deviations are found for each column from all items.
@@ -68,7 +69,7 @@ class Estimate:
         Args:
             popularity: shape (n_items,), a measure of how often items are rated.
             sampling: variance besides that of the noise: people are many, but not all there could be.
-            caution: by how many of its standard errors the size of the deviations is taken smaller than it looks.
+            least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
         """
         variance = self.variance + sampling
         likely = np.empty_like(self.value)
@@ -76,12 +77,23 @@ class Estimate:
             value, noise = self.value[:, column], variance[:, column]
             trend = _trend(popularity, value, noise)
             deviation = value - trend
-            weights = 1 / (noise + np.median(noise)) ** 2
-            spread = float(np.sum(weights * (deviation**2 - noise)) / np.sum(weights))
-            error = math.sqrt(2 * float(np.sum((weights * noise) ** 2))) / float(np.sum(weights))
-            spread = max(spread - caution * error, _SMALL)
+            spread = _spread(deviation**2, noise, least_gain)
             likely[:, column] = trend + deviation * spread / (spread + noise)
         return likely
+
+
+def _spread(squares: Array, noise: Array, least_gain: float) -> float:
+    """Return the likeliest variance of deviations whose squares are given with noise in them.
+
+    Items with little noise decide as far as they can. A plain mean of squares less noise would be lost in the noise of
+    the many rare items, and with it what is clear about the popular ones.
+    """
+    ratios = np.linspace(math.log(0.01 * noise.min()), math.log(max(squares.max(), noise.max())), _SPREADS)
+    spreads = np.exp(ratios)
+    total = noise + spreads[:, None]
+    gains = 0.5 * (squares / noise - squares / total - np.log(total / noise)).sum(axis=1)
+    best = int(gains.argmax())
+    return float(spreads[best]) if gains[best] > least_gain else _SMALL
 
 
 def _trend(popularity: Array, value: Array, noise: Array) -> Array:

@@ -48,7 +48,8 @@ _SAMPLING = 0.6
 _FORGET = (0.5, 0.85)  # of what earlier rounds found, for a small and a large epsilon
 _LARGE_EPSILON = 20.0
 _EARLY_RIDGES = (0.1, 0.3)  # least and most
-_CAUTION = 2.0
+_GAIN_PER_EPSILON, _MOST_GAIN = 5.0, 100.0
+_START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
@@ -117,6 +118,14 @@ class Plan:
         least, most = _FORGET
         place = (self.budget.epsilon - _SMALL_EPSILON) / (_LARGE_EPSILON - _SMALL_EPSILON)
         return least + (most - least) * min(max(place, 0.0), 1.0)
+
+    @property
+    def least_gain(self) -> float:
+        """How sure a direction must be to be kept, by the logarithm of its likelihood.
+
+        With little noise, chance among the people who happen to be there looks like a direction, too.
+        """
+        return min(_GAIN_PER_EPSILON * self.budget.epsilon, _MOST_GAIN)
 
     @property
     def height(self) -> float:
@@ -225,9 +234,9 @@ class PrivateRounds:
         self._refine_biases(sums[:, K], noise, self.plan.height)
         shared = self._shared_moment(moments)
         if self.plan.per_item:
-            self._refine_per_item(sums[:, :K], noise, moments, number)
+            self._refine_per_item(sums[:, :K], noise, moments)
         else:
-            self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound), number)
+            self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound))
         if 0 < number < self.plan.n_rounds - 1:
             self._rescale(float(np.trace(shared)))
         self.solve_users(final=number == self.plan.n_rounds - 1)
@@ -261,16 +270,22 @@ class PrivateRounds:
         return math.sqrt(float(total.sum()) / max(len(ratings), 1))
 
     def _start(self) -> None:
-        """Give users factors of one length that random item factors suggest, and items none."""
-        n_items, K = self.plan.n_items, self.plan.n_factors
+        """Give users factors of one length that first item factors suggest, and items none.
+
+        What is released already suggests a few directions: people differ in how much they care for what is popular and
+        for what is well liked. The others are random.
+        """
         keys = self.solving.catalogue.ids.keys
-        fill_randomly(stream_key(self.seed, "item factors"), keys, K, 0.3 * self.unit, self.V)
+        fill_randomly(stream_key(self.seed, "item factors"), keys, self.plan.n_factors, 1.0, self.V)
+        guesses = _directions(self.popularity, standardized(self.c.astype(np.float64)))[:, : self.plan.n_factors]
+        self.V[:, : guesses.shape[1]] = guesses
+        self.V *= np.float32(_START_SD * self.unit)
         self.solve_users()
         with np.errstate(all="ignore"):  # a warning would tell of a person
             lengths = np.linalg.norm(self.U, axis=1, keepdims=True)
             scales = np.where(lengths > 0, math.sqrt(_MEAN_SQUARE) / np.maximum(lengths, 1e-30), 0.0)
             self.U *= scales.astype(np.float32)
-        self.V = np.zeros((n_items, K), np.float32)
+        self.V = np.zeros_like(self.V)
 
     def _refine_biases(self, sums: Array, noise: float, height: float) -> None:
         through = self._passing * self.totals * height
@@ -287,7 +302,7 @@ class PrivateRounds:
         """Return what noise alone may make of an eigenvalue of the shared moment."""
         return 2 * self.mechanism.sd(MOMENTS, bound) / self.n_users
 
-    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float, number: int) -> None:
+    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float) -> None:
         """Take a step with one second moment for all items, in the basis in which it is diagonal."""
         spread, basis = np.linalg.eigh(shared)
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
@@ -296,9 +311,9 @@ class PrivateRounds:
         after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
-        self.V = (after.shrunk(self.popularity, sampling, self._caution(number)) @ basis.T).astype(np.float32)
+        self.V = (after.shrunk(self.popularity, sampling, self.plan.least_gain) @ basis.T).astype(np.float32)
 
-    def _refine_per_item(self, sums: Array, noise: float, moments: Array, number: int) -> None:
+    def _refine_per_item(self, sums: Array, noise: float, moments: Array) -> None:
         """Take a step with a second moment of its own for every item."""
         spread, basis = np.linalg.eigh(self._passing * moments)
         floor = self._passing * self.mechanism.sd(MOMENTS, _RADIUS**2 * self.plan.replaced)
@@ -308,11 +323,7 @@ class PrivateRounds:
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
         self._factors = self._factors.refined(measured, variance, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
-        self.V = self._factors.shrunk(self.popularity, sampling, self._caution(number)).astype(np.float32)
-
-    def _caution(self, number: int) -> float:
-        """Return how sure a direction must be: a doubtful one is worth measuring again, and not worth releasing."""
-        return _CAUTION if number == self.plan.n_rounds - 1 else 0.0
+        self.V = self._factors.shrunk(self.popularity, sampling, self.plan.least_gain).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""
@@ -350,3 +361,14 @@ class PrivateRounds:
         """Call work(task, first, last) for ranges of users with about the same number of ratings."""
         starts = equal_masses(np.diff(ratings.indptr) + 1, n_tasks).tolist()
         run_tasks(lambda task: work(task, starts[task], starts[task + 1]), n_tasks, self.n_threads)
+
+
+def _directions(popularity: Array, liking: Array) -> Array:
+    """Return columns of mean 0 and variance about 1, nearly at right angles, made of two such columns."""
+    columns: list[Array] = []
+    for guess in (popularity, liking, popularity * liking, popularity**2, liking**2):
+        left = guess - guess.mean()
+        for column in columns:
+            left = left - (left @ column) / max(float(column @ column), 1.0) * column
+        columns.append(np.clip(standardized(left), -_START_REACH, _START_REACH))
+    return np.stack(columns, axis=1)
