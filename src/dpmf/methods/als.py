@@ -119,23 +119,23 @@ class ALS:
             n_threads: all CPUs this process may use by default.
             callbacks: called with the record of each round when it ends; all rounds are carried out, because a
                 guarantee says beforehand what will be released.
-            checkpoint: refused: a round that is drawn twice would cost twice.
+            checkpoint: where to keep snapshots, from which a run that is not private goes on to the same result.
             user_budgets: the epsilon of users who want another one than that of the budget, at the budget's delta; a
                 larger one is no use and counts as that of the budget.
             ledger: where to enter what the run will release, before any noise is drawn.
         """
         if isinstance(ratings, StoredRatings):
             raise InvalidArgument("ALS needs the ratings in memory: allow more, or leave --memory out")
-        if checkpoint is not None:
-            raise InvalidArgument("ALS takes no checkpoints: a round whose noise is drawn twice would cost twice")
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         assert self.budget is not None
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self.budget.is_finite:
+            if checkpoint is not None:
+                raise InvalidArgument("private ALS takes no checkpoints: noise that is drawn twice would cost twice")
             return chosen._fit_privately(ratings, threads, tuple(callbacks), user_budgets, ledger)
         chosen._refuse_what_needs_a_budget(user_budgets, ledger)
-        return chosen._fit_plainly(ratings, threads, tuple(callbacks))
+        return chosen._fit_plainly(ratings, threads, tuple(callbacks), checkpoint)
 
     def chosen(self) -> ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
@@ -150,7 +150,9 @@ class ALS:
             if given is not None:
                 raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out, or give a budget")
 
-    def _fit_plainly(self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...]) -> Model:
+    def _fit_plainly(
+        self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...], checkpoint: Checkpoint | None
+    ) -> Model:
         """Alternate exact solutions for users and for items."""
         assert self.n_factors is not None
         assert self.n_epochs is not None
@@ -158,7 +160,7 @@ class ALS:
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         found = factorize_ratings(
             counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
-            seed=self.seed, n_threads=n_threads, callbacks=callbacks,
+            seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
         )  # fmt: skip
         unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
         release = Release(
