@@ -104,10 +104,9 @@ class Setting:
             seed=3,
             n_threads=self.n_threads,
         )
-        state.measure_popularity()
-        state.measure_biases()
-        for number in range(self.plan.n_rounds if self.plan.n_factors else 0):
-            state.measure_factors(number)
+        for stage in self.plan.stages():
+            state.measure(stage)
+            state.settle(stage)
         recorder.finish()
         return state, recorder.records
 
@@ -272,3 +271,4 @@ def test_the_plan_lists_every_number_that_is_released(n_factors: int, per_item: 
     for one in plan.events():
         sizes = [record.sums.size for record in records if record.what == one.what]
         assert (len(sizes), sum(sizes)) == (one.count, one.coordinates)
+    assert [record.what for record in records] == [what for stage in plan.stages() for what in stage.releases]
