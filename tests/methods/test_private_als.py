@@ -72,6 +72,7 @@ class Setting:
     scale: Scale
     checked: bool  # whether ratings come in by the front door, which refuses what is no rating
     n_threads: int
+    lost: frozenset[int] = frozenset()  # stages that another process began and did not finish
 
     def ratings(self, people: list[Someone]) -> Ratings:
         catalogue = Items.of(np.arange(self.plan.n_items))
@@ -104,7 +105,11 @@ class Setting:
             seed=3,
             n_threads=self.n_threads,
         )
-        for stage in self.plan.stages():
+        for place, stage in enumerate(self.plan.stages()):
+            if place in self.lost:
+                for what in stage.releases:
+                    recorder.forfeit(what)
+                continue
             state.measure(stage)
             state.settle(stage)
         recorder.finish()
@@ -134,7 +139,8 @@ def settings_of_runs(draw: st.DrawFn, neighbours: str) -> Setting:
     )
     scale = draw(st.sampled_from([Scale(1, 5), Scale(0.5, 5), Scale(0, 100), Scale(-1, 1)]))
     cap = draw(st.sampled_from([None, 1, 3]))
-    return Setting(plan, cap, scale, checked=draw(st.booleans()), n_threads=draw(st.sampled_from([1, 2])))
+    lost = draw(st.one_of(st.just(frozenset[int]()), st.frozensets(st.integers(1, len(plan.stages()) - 1))))
+    return Setting(plan, cap, scale, draw(st.booleans()), draw(st.sampled_from([1, 2])), lost)
 
 
 def someone(setting: Setting, name: int, share: float = 1.0) -> st.SearchStrategy[Someone]:
