@@ -317,6 +317,12 @@ def test_another_run_is_refused_before_any_noise(tmp_path: Path, ratings: Rating
     assert ledger.entries() == ()
 
 
+def test_a_refusal_names_the_budget(tmp_path: Path, ratings: Ratings) -> None:
+    PRIVATE.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    with pytest.raises(InvalidArgument, match=r"another run \(budget: .*epsilon=5.0.* there, .*epsilon=4.0.* here\)"):
+        resume(replace(PRIVATE, budget=Budget(4.0)), ratings, tmp_path / "run")
+
+
 def test_checkpoints_of_plain_and_private_runs_are_told_apart(tmp_path: Path, ratings: Ratings) -> None:
     plain = replace(PRIVATE, budget=Budget(float("inf")))
     for first, second, name in ((plain, PRIVATE, "plain"), (PRIVATE, plain, "private")):

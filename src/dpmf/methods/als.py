@@ -214,10 +214,11 @@ class ALS:
 
     def _identity(self, ratings: Ratings, shares: NDArray[np.float64], guarantee: Guarantee) -> dict[str, Any]:
         """Return what makes two private runs the same run."""
-        settings = {"name": "private als", **asdict(self), "budget": repr(self.budget)}
+        settings = {"name": "private als", **asdict(self)}
+        del settings["budget"]  # stands by itself, so that a refusal names it
         return identity_of(
-            settings, ratings, fingerprint_of(ratings), user_budgets=f"{checksum_of((shares,)):08x}",
-            guarantee=digest_of(guarantee.to_json()),
+            settings, ratings, fingerprint_of(ratings), budget=str(self.budget),
+            user_budgets=f"{checksum_of((shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
         )  # fmt: skip
 
     def _plan(self, n_items: int) -> Plan:
