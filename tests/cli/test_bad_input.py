@@ -66,7 +66,6 @@ BAD = {
     "train good.csv --epsilon 1 --user-budgets good.csv": "line 1 of good.csv should be user,epsilon",
     "train good.csv --epsilon 1 --sign-key good.csv": "holds no private key",
     "train good.csv --epsilon 1 --memory 1KB": "--memory streams ratings for sgd only",
-    "train good.csv --epsilon 1 --scale 1:5 --items-public --checkpoint c": "ALS takes no checkpoints",
     "train good.csv --epsilon 1 --set moments=both": "moments='both' is not known",
     "train good.csv --epsilon inf --ledger l.json --cap 1": "ledger means nothing with an infinite epsilon",
     "train good.csv --method sgd --items-public": "--items-public is for private methods",

@@ -72,6 +72,7 @@ class Setting:
     scale: Scale
     checked: bool  # whether ratings come in by the front door, which refuses what is no rating
     n_threads: int
+    lost: frozenset[int] = frozenset()  # stages that another process began and did not finish
 
     def ratings(self, people: list[Someone]) -> Ratings:
         catalogue = Items.of(np.arange(self.plan.n_items))
@@ -104,10 +105,13 @@ class Setting:
             seed=3,
             n_threads=self.n_threads,
         )
-        state.measure_popularity()
-        state.measure_biases()
-        for number in range(self.plan.n_rounds if self.plan.n_factors else 0):
-            state.measure_factors(number)
+        for place, stage in enumerate(self.plan.stages()):
+            if place in self.lost:
+                for what in stage.releases:
+                    recorder.forfeit(what)
+                continue
+            state.measure(stage)
+            state.settle(stage)
         recorder.finish()
         return state, recorder.records
 
@@ -135,7 +139,8 @@ def settings_of_runs(draw: st.DrawFn, neighbours: str) -> Setting:
     )
     scale = draw(st.sampled_from([Scale(1, 5), Scale(0.5, 5), Scale(0, 100), Scale(-1, 1)]))
     cap = draw(st.sampled_from([None, 1, 3]))
-    return Setting(plan, cap, scale, checked=draw(st.booleans()), n_threads=draw(st.sampled_from([1, 2])))
+    lost = draw(st.one_of(st.just(frozenset[int]()), st.frozensets(st.integers(1, len(plan.stages()) - 1))))
+    return Setting(plan, cap, scale, draw(st.booleans()), draw(st.sampled_from([1, 2])), lost)
 
 
 def someone(setting: Setting, name: int, share: float = 1.0) -> st.SearchStrategy[Someone]:
@@ -272,3 +277,4 @@ def test_the_plan_lists_every_number_that_is_released(n_factors: int, per_item: 
     for one in plan.events():
         sizes = [record.sums.size for record in records if record.what == one.what]
         assert (len(sizes), sum(sizes)) == (one.count, one.coordinates)
+    assert [record.what for record in records] == [what for stage in plan.stages() for what in stage.releases]

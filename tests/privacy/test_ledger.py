@@ -48,6 +48,28 @@ def test_releases_compose_until_the_cap(path: Path) -> None:
     assert Ledger(path).entries()[0].guarantee == SMALL
 
 
+def test_a_run_that_goes_on_is_entered_once(path: Path) -> None:
+    ledger = Ledger(path, Budget(1.0))
+    ledger.spend("run", SMALL, run="a1")
+    before = path.read_bytes()
+    Ledger(path).spend("run", SMALL, run="a1")
+    assert path.read_bytes() == before
+    assert [entry.run for entry in Ledger(path).entries()] == ["a1"]
+    with pytest.raises(BudgetExceeded):
+        ledger.spend("run", SMALL, run="b2")
+    other = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item biases"])
+    with pytest.raises(InvalidArgument, match="another guarantee for this run"):
+        ledger.spend("run", other, run="a1")
+
+
+def test_a_run_without_a_name_is_entered_every_time(path: Path) -> None:
+    ledger = Ledger(path, Budget(9.0))
+    for _ in range(2):
+        ledger.spend("run", SMALL)
+    assert [entry.run for entry in ledger.entries()] == [None, None]
+    assert '"run":' not in path.read_text()
+
+
 def test_full_batches_and_sampled_steps_compose(path: Path) -> None:
     sampled = PoissonGaussianEvent("gradients", 2.0, 0.01, 100, 100)
     other = Guarantee.certified_by(Budget(1.0), [sampled], releases=["item factors"])

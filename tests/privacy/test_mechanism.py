@@ -83,6 +83,41 @@ def test_a_plan_is_to_be_carried_out_to_its_end() -> None:
     one.finish()
 
 
+def test_what_is_given_up_is_charged_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = mechanism()
+    one.release("other sums", zeros(), 1.0)
+    one.forfeit("sums")
+    one.release("sums", zeros(), 1.0)
+    with pytest.raises(BudgetExceeded, match="'sums' was to be released 2 times"):
+        one.release("sums", zeros(), 1.0)
+    one.finish()
+    monkeypatch.setattr(Noise, "integers", None)
+    other = mechanism()
+    for what in ("sums", "sums", "other sums"):
+        other.forfeit(what)
+    other.finish()
+
+
+def test_no_more_can_be_given_up_than_was_planned() -> None:
+    one = mechanism(count=1)
+    one.forfeit("sums")
+    with pytest.raises(BudgetExceeded, match="'sums' was to be released once"):
+        one.forfeit("sums")
+    with pytest.raises(BudgetExceeded, match="'secrets' is not in the plan"):
+        one.forfeit("secrets")
+    with pytest.raises(InvalidArgument, match="'other sums' was released 0 times, not 1"):
+        one.finish()
+
+
+def test_giving_up_a_release_does_not_move_the_noise_of_others() -> None:
+    whole, resumed = mechanism(noise=Noise(4)), mechanism(noise=Noise(4))
+    whole.release("sums", zeros(), 1.0)
+    resumed.forfeit("sums")
+    for what in ("sums", "other sums"):
+        one, other = (each.release(what, zeros(), 1.0) for each in (whole, resumed))
+        np.testing.assert_array_equal(one, other)
+
+
 def test_two_events_of_one_name_are_refused() -> None:
     event = GaussianEvent("sums", 1.0, 1, 3)
     with pytest.raises(InvalidArgument, match="same name"):

@@ -76,7 +76,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
     metavar="DIR",
     help="Where to keep snapshots of the run. Sensitive.",
 )
-@click.option("--checkpoint-every", type=int, default=1, show_default=True, metavar="N", help="Epochs per snapshot.")
+@click.option("--checkpoint-every", type=int, default=1, show_default=True, metavar="N",
+              help="Epochs per snapshot; a private run takes one after every round.")  # fmt: skip
 @click.option("--checkpoint-minutes", type=float, metavar="M", help="Snapshot after so many minutes, too.")
 @click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
 @click.option(

@@ -15,22 +15,26 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
 from dpmf.methods.checks import positive, whole
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import Plan, PrivateRounds
+from dpmf.methods.private_run import private_run
+from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
@@ -119,23 +123,22 @@ class ALS:
             n_threads: all CPUs this process may use by default.
             callbacks: called with the record of each round when it ends; all rounds are carried out, because a
                 guarantee says beforehand what will be released.
-            checkpoint: refused: a round that is drawn twice would cost twice.
+            checkpoint: where to keep snapshots. A run that is not private goes on from them to the same result; one
+                that is, without the round that it was stopped in, for no noise is drawn twice.
             user_budgets: the epsilon of users who want another one than that of the budget, at the budget's delta; a
                 larger one is no use and counts as that of the budget.
             ledger: where to enter what the run will release, before any noise is drawn.
         """
         if isinstance(ratings, StoredRatings):
             raise InvalidArgument("ALS needs the ratings in memory: allow more, or leave --memory out")
-        if checkpoint is not None:
-            raise InvalidArgument("ALS takes no checkpoints: a round whose noise is drawn twice would cost twice")
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         assert self.budget is not None
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self.budget.is_finite:
-            return chosen._fit_privately(ratings, threads, tuple(callbacks), user_budgets, ledger)
+            return chosen._fit_privately(ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
         chosen._refuse_what_needs_a_budget(user_budgets, ledger)
-        return chosen._fit_plainly(ratings, threads, tuple(callbacks))
+        return chosen._fit_plainly(ratings, threads, tuple(callbacks), checkpoint)
 
     def chosen(self) -> ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
@@ -150,7 +153,9 @@ class ALS:
             if given is not None:
                 raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out, or give a budget")
 
-    def _fit_plainly(self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...]) -> Model:
+    def _fit_plainly(
+        self, ratings: Ratings, n_threads: int, callbacks: tuple[Callback, ...], checkpoint: Checkpoint | None
+    ) -> Model:
         """Alternate exact solutions for users and for items."""
         assert self.n_factors is not None
         assert self.n_epochs is not None
@@ -158,7 +163,7 @@ class ALS:
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         found = factorize_ratings(
             counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
-            seed=self.seed, n_threads=n_threads, callbacks=callbacks,
+            seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
         )  # fmt: skip
         unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
         release = Release(
@@ -181,6 +186,7 @@ class ALS:
         ratings: Ratings,
         n_threads: int,
         callbacks: tuple[Callback, ...],
+        checkpoint: Checkpoint | None,
         user_budgets: Mapping[Any, float] | None,
         ledger: Ledger | None,
     ) -> Model:
@@ -197,21 +203,23 @@ class ALS:
         )  # fmt: skip
         shares = personal_shares(ratings.user_ids, self.budget, events, user_budgets)
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
-        if ledger is not None:
-            ledger.spend(ratings.name or "release", guarantee)
-        mechanism = Mechanism(events, noise)
-        state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
-        state.measure_popularity()
-        state.measure_biases()
-        history: list[EpochRecord] = []
-        for number in range(plan.n_rounds if plan.n_factors else 0):
-            began = time.perf_counter()
-            state.measure_factors(number)
-            history.append(EpochRecord(number + 1, time.perf_counter() - began, state.training_error()))
-            for callback in callbacks:
-                callback(history[-1])
-        mechanism.finish()
-        return self._model(ratings, state, guarantee, tuple(history))
+        identity = partial(self._identity, ratings, shares, guarantee)
+        with private_run(checkpoint, identity, plan.stages(), noise.seeded) as run:
+            run.enter(ledger, ratings.name or "release", guarantee)
+            mechanism = Mechanism(events, noise)
+            state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
+            history = run.carry_out(state, callbacks)
+            mechanism.finish()
+        return self._model(ratings, state, guarantee, history)
+
+    def _identity(self, ratings: Ratings, shares: NDArray[np.float64], guarantee: Guarantee) -> dict[str, Any]:
+        """Return what makes two private runs the same run."""
+        settings = {"name": "private als", **asdict(self)}
+        del settings["budget"]  # stands by itself, so that a refusal names it
+        return identity_of(
+            settings, ratings, fingerprint_of(ratings), budget=str(self.budget),
+            user_budgets=f"{checksum_of((shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
+        )  # fmt: skip
 
     def _plan(self, n_items: int) -> Plan:
         assert self.budget is not None

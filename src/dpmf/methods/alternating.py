@@ -26,18 +26,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.checkpoints import Checkpoint, Snapshots
 from dpmf.engine.factors import factor_rows, fill_randomly
 from dpmf.engine.sides import Side
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.normal import add_gramian, observed_error, solve_observed, solve_rated
 from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.resuming import fingerprint_of, keep, snapshots_of, take_up
 from dpmf.model import EpochRecord
 from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
@@ -83,6 +85,7 @@ def factorize_ratings(
     seed: int = 0,
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
 ) -> Factorization:
     """Fit biases and factors to ratings.
 
@@ -96,6 +99,7 @@ def factorize_ratings(
         seed: fixes the initial item factors, made from the items' ids.
         n_threads: all CPUs this process may use by default. It changes the speed, never the result.
         callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
+        checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
     """
     _check(ratings, n_factors, n_epochs, seed, regularization)
     not_negative("exponent", exponent)
@@ -123,7 +127,12 @@ def factorize_ratings(
         solve(users, V, c, b, U)
         return solve(items, U, b, c, V) / len(ratings)
 
-    history = _train(epoch, n_epochs, tuple(callbacks))
+    settings = {
+        "name": "als", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
+        "bias_regularization": ridge_b, "exponent": exponent, "seed": seed,
+    }  # fmt: skip
+    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
+        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V, "b": b, "c": c}, snapshots)
     return Factorization(mean, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
 
 
@@ -138,12 +147,13 @@ def factorize_observations(
     seed: int = 0,
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
 ) -> Factorization:
     """Fit factors to what was observed, whatever its rating.
 
     Args:
         ratings: the pairs observed.
-        n_factors, n_epochs, seed, n_threads, callbacks: as for `factorize_ratings`.
+        n_factors, n_epochs, seed, n_threads, callbacks, checkpoint: as for `factorize_ratings`.
         regularization: λ, not multiplied by any number of ratings.
         alpha: the weight w of a pair is alpha times its rating.
         weights: the weights themselves, shape (n,), not negative, in the order of the ratings, instead of `alpha`.
@@ -172,7 +182,12 @@ def factorize_observations(
         solve(users, V, U)
         return solve(items, U, V) / len(ratings)
 
-    history = _train(epoch, n_epochs, tuple(callbacks))
+    settings = {
+        "name": "als of observations", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
+        "seed": seed,
+    }  # fmt: skip
+    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings, users.values)) as snapshots:
+        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V}, snapshots)
     b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
     return Factorization(0.0, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
 
@@ -203,13 +218,21 @@ def observations_objective(
     return users.visit(work, threads) + everywhere
 
 
-def _train(epoch: Callable[[], float], n_epochs: int, callbacks: tuple[Callback, ...]) -> tuple[EpochRecord, ...]:
-    history: list[EpochRecord] = []
+def _train(
+    epoch: Callable[[], float],
+    n_epochs: int,
+    callbacks: tuple[Callback, ...],
+    state: Mapping[str, Array],
+    snapshots: Snapshots | None,
+) -> tuple[EpochRecord, ...]:
+    history = take_up(snapshots, state)
     while len(history) < n_epochs:
         began = time.perf_counter()
         squared = epoch()
         seconds = time.perf_counter() - began
         history.append(EpochRecord(len(history) + 1, seconds, math.sqrt(max(squared, 0.0))))
+        if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == n_epochs):
+            keep(snapshots, state, history)
         stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
         if any(stops):
             break

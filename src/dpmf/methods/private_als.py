@@ -12,9 +12,9 @@ the measurements of all rounds are averaged: so the noise of all rounds together
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,20 @@ _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.15
 _MOMENT_SHARE = 0.01
 _ITEM_MOMENT_SHARE = 0.3
+
+
+class Stage(NamedTuple):
+    """A part of a run that is carried out as a whole, or lost.
+
+    Attributes:
+        name: in words.
+        releases: what it releases, in this order.
+        round: the number of the round, from 0; None for what comes before the rounds.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    round: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,13 @@ class Plan:
                 Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
             ],
         )
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run, in order; together they make every release once."""
+        first = Stage("the count of ratings", (USERS, POPULARITY, WEIGHTS))
+        passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(_BIAS_PASSES)]
+        rounds = range(self.n_rounds if self.n_factors else 0)
+        return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
 
     @property
     def early_ridge(self) -> float:
@@ -189,7 +210,41 @@ class PrivateRounds:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
         return relative * max(self.plan.n_factors, 1) / _MEAN_SQUARE * self.error**2
 
-    def measure_popularity(self) -> None:
+    def measure(self, stage: Stage) -> None:
+        """Release what a stage releases, and make of it what is public."""
+        if stage.round is not None:
+            self._measure_factors(stage.round)
+        elif BIASES in stage.releases:
+            self._measure_biases()
+        else:
+            self._measure_popularity()
+
+    def settle(self, stage: Stage) -> None:
+        """Let everybody compute their own part from what is public after a stage."""
+        self.solve_users(biases_only=stage.round is None, final=stage.round == self.plan.n_rounds - 1)
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far, functions of noisy sums all of it; with it and the ratings a run can go on."""
+        return {
+            "c": self.c,
+            "V": self.V,
+            "n_users": np.array([self.n_users]),
+            "weights": self.weights,
+            "totals": self.totals,
+            "popularity": self.popularity,
+            "biases": np.stack([self._biases.value, self._biases.variance]),
+            "factors": np.stack([self._factors.value, self._factors.variance]),
+        }
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned; `settle` then makes the users' part of it."""
+        self.c[:], self.V[:], self.n_users = tensors["c"], tensors["V"], float(tensors["n_users"][0])
+        self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
+        self.popularity = np.array(tensors["popularity"])
+        self._biases = Estimate(*np.array(tensors["biases"]))
+        self._factors = Estimate(*np.array(tensors["factors"]))
+
+    def _measure_popularity(self) -> None:
         """Release the number of users and how much weight items get, and choose the weights in between."""
         n_items, bound = self.plan.n_items, self.plan.count_replaced
         steps = self.mechanism.steps(USERS, bound)
@@ -205,23 +260,21 @@ class PrivateRounds:
         self.totals = np.maximum(second, self.mechanism.sd(WEIGHTS, bound))
         self.popularity = standardized(np.log(self.totals))
 
-    def measure_biases(self) -> None:
+    def _measure_biases(self) -> None:
         """Release sums of residuals, and make item biases of them."""
         bound = self.clip * self.plan.replaced
         nobody = np.zeros((self.solving.n_users, 0), np.float32)
         nothing = np.zeros((self.plan.n_items, 0), np.float32)
-        for _ in range(_BIAS_PASSES):
-            self.solve_users(biases_only=True)
-            sums = self._release(
-                BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nobody, nothing, 1.0, *a)
-            )
-            self._refine_biases(sums[:, 0], self.mechanism.sd(BIASES, bound), 1.0)
-        self.solve_users(biases_only=True)
+        sums = self._release(
+            BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nobody, nothing, 1.0, *a)
+        )
+        self._refine_biases(sums[:, 0], self.mechanism.sd(BIASES, bound), 1.0)
 
-    def measure_factors(self, number: int) -> None:
+    def _measure_factors(self, number: int) -> None:
         """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
         K = self.plan.n_factors
-        if number == 0:
+        first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
+        if first:
             self._start()
         moment_bound = _RADIUS**2 * self.plan.replaced
         size = (self.plan.n_items, K * (K + 1) // 2) if self.plan.per_item else K * (K + 1) // 2
@@ -237,9 +290,8 @@ class PrivateRounds:
             self._refine_per_item(sums[:, :K], noise, moments)
         else:
             self._refine_factors(sums[:, :K], noise, shared, self._moment_floor(moment_bound))
-        if 0 < number < self.plan.n_rounds - 1:
+        if not first and number < self.plan.n_rounds - 1:
             self._rescale(float(np.trace(shared)))
-        self.solve_users(final=number == self.plan.n_rounds - 1)
 
     def solve_users(self, biases_only: bool = False, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.checkpoints import Checkpoint, Snapshots, machine_identity
-from dpmf.engine.grid import BlockGrid, checksum_of
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.grid import BlockGrid
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.threads import thread_count
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.defaults import suggested
 from dpmf.methods.descent import Descent
+from dpmf.methods.resuming import keep, snapshots_of, take_up
 from dpmf.methods.stopping import EarlyStopping
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
@@ -136,37 +136,22 @@ class SGD:
         state = self._start(training, n_threads)
         state.forget_unrated(*_counts(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
-        history: list[EpochRecord] = []
-        with self._snapshots(checkpoint, state, training) as snapshots:
-            if snapshots is not None:
-                history = _go_on(snapshots, state, watch)
+        settings, mean = {"name": "sgd", **asdict(self)}, state.grid.mean
+        with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
+            history = take_up(snapshots, state.parameters(), None if watch is None else watch.take_up)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
                 epoch = len(history) + 1
                 record = state.run_epoch(epoch, self.rate(epoch), self.regularization, n_threads)
                 history.append(record if watch is None else watch.measure(record))
                 if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
-                    _snapshot(snapshots, state, watch, history)
+                    tensors, facts = ({}, {}) if watch is None else watch.progress()
+                    keep(snapshots, {**state.parameters(), **tensors}, history, stopping=facts)
                 stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
                 if any(stops):
                     break
         if watch is not None:
             watch.restore_best()
         return self._model(ratings, state, tuple(history))
-
-    def _snapshots(
-        self, plan: Checkpoint | None, state: Descent, ratings: Ratings | StoredRatings
-    ) -> AbstractContextManager[Snapshots | None]:
-        if plan is None:
-            return nullcontext()
-        identity = {
-            "method": {"name": "sgd", **asdict(self)},
-            "data": state.grid.fingerprint(),
-            "ids": f"{checksum_of((ratings.user_ids.keys, ratings.catalogue.ids.keys)):08x}",
-            "scale": str(ratings.scale),
-            "mean": state.grid.mean,
-            **machine_identity(),
-        }
-        return Snapshots(plan, identity)
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
@@ -215,27 +200,3 @@ def _counts(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArra
     if isinstance(ratings, StoredRatings):
         return ratings.blocks.user_counts, ratings.blocks.item_counts
     return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)
-
-
-def _snapshot(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None, history: list[EpochRecord]) -> None:
-    tensors, facts = ({}, {}) if watch is None else watch.progress()
-    content = {"history": [asdict(record) for record in history], "stopping": facts}
-    snapshots.save(len(history), {**state.parameters(), **tensors}, content)
-
-
-def _go_on(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None) -> list[EpochRecord]:
-    """Take up the newest snapshot, if there is one, and return its history."""
-    found = snapshots.latest()
-    if found is None:
-        return []
-    try:
-        history = [EpochRecord(**record) for record in found.facts["history"]]
-        if len(history) != found.epoch:
-            raise ValueError(f"{len(history)} records of {found.epoch} epochs")
-        for name, array in state.parameters().items():
-            array[:] = found.tensors[name]
-        if watch is not None:
-            watch.go_on(found.tensors, found.facts["stopping"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"the checkpoint of epoch {found.epoch} is damaged: {error}") from None
-    return history

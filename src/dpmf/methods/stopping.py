@@ -10,13 +10,13 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.checkpoints import Snapshot
 from dpmf.engine.threads import run_tasks
 from dpmf.kernels.scoring import predict_pairs
 from dpmf.methods.descent import Descent
@@ -77,7 +77,8 @@ class EarlyStopping:
         tensors = {f"best_{name}": array for name, array in self._kept.items()}
         return tensors, {"best": self._best, "since_best": self._since_best}
 
-    def go_on(self, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, float]) -> None:
-        """Take up what `progress` returned."""
-        self._kept = {name: tensors[f"best_{name}"] for name in self._state.parameters()}
+    def take_up(self, found: Snapshot) -> None:
+        """Take up what `progress` returned, from a snapshot that has it as `stopping`."""
+        facts = found.facts["stopping"]
+        self._kept = {name: found.tensors[f"best_{name}"] for name in self._state.parameters()}
         self._best, self._since_best = float(facts["best"]), int(facts["since_best"])

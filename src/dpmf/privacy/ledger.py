@@ -50,11 +50,13 @@ class Entry:
         label: what it was for, in words.
         date: when it was entered, in ISO 8601 and UTC.
         guarantee: what was promised. Only its events count.
+        run: tells a run that may be stopped and gone on with from all others; None for any other run.
     """
 
     label: str
     date: str
     guarantee: Guarantee
+    run: str | None = None
 
 
 class Ledger:
@@ -89,22 +91,28 @@ class Ledger:
         """Return the ε of all entries together, at the ledger's delta, rounded up; infinity if one is unbounded."""
         return rounded_up(self._cost(self.entries()))
 
-    def spend(self, label: str, guarantee: Guarantee) -> None:
+    def spend(self, label: str, guarantee: Guarantee, *, run: str | None = None) -> None:
         """Enter a release, before any noise for it is drawn; it stays spent whatever happens next.
 
-        Whatever is not certified (nothing promised, a paper's claim, seeded noise) counts as unbounded.
+        Whatever is not certified (nothing promised, a paper's claim, seeded noise) counts as unbounded. A run that goes
+        on after it was stopped gives its `run` again, and is entered only if it is not there yet.
 
         Raises:
             BudgetExceeded: all releases together would cost more than the cap. Nothing was entered.
-            InvalidArgument: the unit or the neighbours are not the ledger's.
+            InvalidArgument: the unit or the neighbours are not the ledger's, or the run promised something else before.
         """
         for name in ("unit", "neighbours"):
             given, ours = getattr(guarantee, name), getattr(self.cap, name)
             if guarantee.mode != "none" and given != ours:
                 raise InvalidArgument(f"{name}={given!r} cannot be added to a ledger with {name}={ours!r}")
-        entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee)
+        entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee, run)
         with self._locked():
             cap, before = self._read()
+            same = [one for one in before if run is not None and one.run == run]
+            if any(one.guarantee != guarantee for one in same):
+                raise InvalidArgument(f"the ledger {self.path} has another guarantee for this run: begin a new run")
+            if same:
+                return
             after = (*before, entry)
             total = self._cost(after)
             if total > cap.epsilon:
@@ -144,9 +152,7 @@ class Ledger:
             "delta": cap.delta,
             "unit": cap.unit,
             "neighbours": cap.neighbours,
-            "entries": [
-                {"label": one.label, "date": one.date, "guarantee": one.guarantee.to_json()} for one in entries
-            ],
+            "entries": [_json_of(one) for one in entries],
         }
         write_text(self.path, dump_json({**content, "digest": digest_of(content)}))
 
@@ -161,10 +167,16 @@ class Ledger:
             raise InvalidArgument(f"another run has held the ledger {self.path} for minutes: try again later") from None
 
 
+def _json_of(entry: Entry) -> dict[str, Any]:
+    run = {} if entry.run is None else {"run": entry.run}
+    return {"label": entry.label, "date": entry.date, "guarantee": entry.guarantee.to_json(), **run}
+
+
 def _entry(content: dict[str, Any]) -> Entry:
-    if set(content) != {"label", "date", "guarantee"}:
+    if set(content) - {"run"} != {"label", "date", "guarantee"}:
         raise ValueError("an entry has other fields than it should")
-    return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]))
+    run = str(content["run"]) if "run" in content else None
+    return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]), run)
 
 
 def _unsealed(content: dict[str, Any]) -> dict[str, Any]:

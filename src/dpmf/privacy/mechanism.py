@@ -41,7 +41,7 @@ class Mechanism:
         if len(self._events) != len(events):
             raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
         self._noise = noise
-        self._released = dict.fromkeys(self._events, 0)
+        self._used = dict.fromkeys(self._events, 0)  # releases made, and those given up
 
     def sd(self, what: str, sensitivity: float) -> float:
         """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity."""
@@ -62,25 +62,40 @@ class Mechanism:
         Raises:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
         """
-        event, steps = self._event(what), self.steps(what, sensitivity)
-        if self._released[what] == event.count:
-            often = "once" if event.count == 1 else f"{event.count} times"
-            raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
+        event, steps = self._event_with_some_left(what), self.steps(what, sensitivity)
         if sums.size * event.count != event.coordinates:
             raise BudgetExceeded(
                 f"{what!r} has {sums.size} numbers, and {event.coordinates // event.count} in the plan"
             )
         if sums.dtype != np.int64:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
-        noisy = sums + self._noise.integers(sums.shape, what, self._released[what])
-        self._released[what] += 1
+        noisy = sums + self._noise.integers(sums.shape, what, self._used[what])
+        self._used[what] += 1
         return noisy / steps
 
+    def forfeit(self, what: str) -> None:
+        """Give up the next release of this name: it stays charged, and nothing is drawn for it.
+
+        For a run that goes on in another process: an earlier one has made this release, or has begun to and may have.
+
+        Raises:
+            BudgetExceeded: the plan does not have so many releases.
+        """
+        self._event_with_some_left(what)
+        self._used[what] += 1
+
     def finish(self) -> None:
-        """Refuse to end before everything in the plan has been released: the guarantee would describe another run."""
+        """Refuse to end before everything in the plan was released or given up: the guarantee is of the whole plan."""
         for what, event in self._events.items():
-            if self._released[what] != event.count:
-                raise InvalidArgument(f"{what!r} was released {self._released[what]} times, not {event.count}")
+            if self._used[what] != event.count:
+                raise InvalidArgument(f"{what!r} was released {self._used[what]} times, not {event.count}")
+
+    def _event_with_some_left(self, what: str) -> GaussianEvent:
+        event = self._event(what)
+        if self._used[what] == event.count:
+            often = "once" if event.count == 1 else f"{event.count} times"
+            raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
+        return event
 
     def _event(self, what: str) -> GaussianEvent:
         if what not in self._events:

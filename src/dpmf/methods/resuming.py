@@ -1,0 +1,104 @@
+"""What any run does so that it can be stopped and gone on with: say which run it is, keep its state, take it up again.
+
+>>> import tempfile
+>>> import numpy as np
+>>> from dpmf.ratings.synthetic import make
+>>> ratings, state = make(20, 10), {"V": np.ones(3, np.float32)}
+>>> plan = Checkpoint(tempfile.mkdtemp() + "/run", resume=True)
+>>> with snapshots_of(plan, {"name": "test"}, ratings, lambda: fingerprint_of(ratings)) as snapshots:
+...     keep(snapshots, state, [EpochRecord(1, 0.5, 0.9)])
+>>> state["V"][:] = 0
+>>> take_up(snapshots, state), state["V"].tolist()
+([EpochRecord(epoch=1, seconds=0.5, train_rmse=0.9, validation_rmse=None)], [1.0, 1.0, 1.0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots, machine_identity
+from dpmf.engine.grid import checksum_of
+from dpmf.engine.stored import StoredRatings
+from dpmf.errors import DamagedFile
+from dpmf.model import EpochRecord
+from dpmf.ratings import Ratings
+
+
+def identity_of(
+    method: Mapping[str, Any], ratings: Ratings | StoredRatings, fingerprint: str, **more: Any
+) -> dict[str, Any]:
+    """Return what makes two runs the same run, in JSON values.
+
+    Args:
+        method: its name, and all settings that the result depends on.
+        ratings: what it learns from.
+        fingerprint: of the ratings, in the form in which the method takes them.
+        more: whatever else the result depends on.
+    """
+    return {
+        "method": dict(method),
+        "data": fingerprint,
+        "ids": f"{checksum_of((ratings.user_ids.keys, ratings.catalogue.ids.keys)):08x}",
+        "scale": str(ratings.scale),
+        **more,
+        **machine_identity(),
+    }
+
+
+def fingerprint_of(ratings: Ratings, *more: NDArray[Any]) -> str:
+    """Return a checksum of ratings in memory, and of more arrays, by which a resumed run knows its data."""
+    return f"{checksum_of((ratings.indptr, ratings.items, ratings.values, *more)):08x}"
+
+
+def snapshots_of(
+    plan: Checkpoint | None,
+    method: Mapping[str, Any],
+    ratings: Ratings | StoredRatings,
+    fingerprint: Callable[[], str],
+    **more: Any,
+) -> AbstractContextManager[Snapshots | None]:
+    """Return the snapshots of a run, or None if there is no plan to keep any; see `identity_of`."""
+    if plan is None:
+        return nullcontext()
+    return Snapshots(plan, identity_of(method, ratings, fingerprint(), **more))
+
+
+def keep(
+    snapshots: Snapshots | None, state: Mapping[str, NDArray[Any]], history: Sequence[EpochRecord], **facts: Any
+) -> None:
+    """Keep the state after the last epoch of the history."""
+    if snapshots is not None:
+        snapshots.save(len(history), state, {"history": [asdict(record) for record in history], **facts})
+
+
+def take_up(
+    snapshots: Snapshots | None,
+    state: Mapping[str, NDArray[Any]],
+    more: Callable[[Snapshot], None] | None = None,
+) -> list[EpochRecord]:
+    """Take up the newest snapshot, if there is one, and return its history.
+
+    Args:
+        snapshots: of this run; None if there are none.
+        state: arrays to overwrite with what the snapshot has of the same names.
+        more: takes up whatever else was kept.
+    """
+    found = None if snapshots is None else snapshots.latest()
+    if found is None:
+        return []
+    try:
+        history = [EpochRecord(**record) for record in found.facts["history"]]
+        if len(history) != found.epoch:
+            raise ValueError(f"{len(history)} records of {found.epoch} epochs")
+        for name, array in state.items():
+            array[:] = found.tensors[name]
+        if more is not None:
+            more(found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"the checkpoint of epoch {found.epoch} is damaged: {error}") from None
+    return history
