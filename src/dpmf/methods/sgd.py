@@ -166,7 +166,8 @@ class SGD:
             "mean": state.grid.mean,
             **machine_identity(),
         }
-        return Snapshots(plan, identity)
+        # Ratings are on the disk where memory is limited: a copy of all factors could be too much for it.
+        return Snapshots(plan, identity, may_copy=not isinstance(ratings, StoredRatings))
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
@@ -220,20 +221,20 @@ def _counts(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArra
 def _snapshot(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None, history: list[EpochRecord]) -> None:
     tensors, facts = ({}, {}) if watch is None else watch.progress()
     content = {"history": [asdict(record) for record in history], "stopping": facts}
-    snapshots.save(len(history), {**state.parameters(), **tensors}, content)
+    snapshots.save(len(history), {**state.tensors(), **tensors}, content)
 
 
 def _go_on(snapshots: Snapshots, state: Descent, watch: EarlyStopping | None) -> list[EpochRecord]:
     """Take up the newest snapshot, if there is one, and return its history."""
-    found = snapshots.latest()
+    found = snapshots.latest(into=state.tensors())
     if found is None:
         return []
     try:
         history = [EpochRecord(**record) for record in found.facts["history"]]
         if len(history) != found.epoch:
             raise ValueError(f"{len(history)} records of {found.epoch} epochs")
-        for name, array in state.parameters().items():
-            array[:] = found.tensors[name]
+        if not found.tensors.keys() >= state.parameters().keys():
+            raise ValueError(f"it holds {sorted(found.tensors)} only")
         if watch is not None:
             watch.go_on(found.tensors, found.facts["stopping"])
     except (KeyError, TypeError, ValueError) as error:
