@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -51,6 +52,32 @@ def test_from_a_file_of_ratings_to_recommendations(program: Program, tmp_path: P
     assert [set(one) for one in found["recommendations"]] == [{"item", "title", "score"}] * 3
     assert not {one["item"] for one in found["recommendations"]} & {1, 9, 3}
     assert sorted(file.name for file in tmp_path.iterdir()) == ["mine.csv", "r", "ratings.csv"]
+
+
+def test_snapshots_keep_to_the_memory_limit_with_user_factors_on_the_disk(program: Program, tmp_path: Path) -> None:
+    program("data", "make", "made", "--users", 100_000, "--items", 1000, "--ratings", 560_000, check=True)
+    program("data", "ingest", "made", "store", check=True)
+    plain = ["train", "store", "--method", "sgd", "--factors", "256", "--epochs", "2", "--memory", "20MB", "--json"]
+    words = [*plain, "--checkpoint", "run", "--resume"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dpmf", *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while running.poll() is None and not list(tmp_path.glob("run/epoch-*")):
+        time.sleep(0.01)
+    running.kill()
+    assert running.wait() == -signal.SIGKILL, "the run was over before it could be killed"
+    for folder, command in (("whole", plain), ("resumed", words)):
+        report = json.loads(program(*command, "--out", folder, check=True).stdout)
+        assert report["streamed"]
+        # The program itself takes about 200 MB; with copies of user factors, of 102 MB each, it would not be enough.
+        assert report["peak_memory"] is None or report["peak_memory"] < 320e6
+    whole, resumed = ((tmp_path / folder / "release.safetensors").read_bytes() for folder in ("whole", "resumed"))
+    assert whole == resumed
+    (snapshot,) = tmp_path.glob("run/epoch-*/state.safetensors")
+    with snapshot.open("r+b") as file:
+        file.seek(10**7)
+        file.write(b"damage")
+    one_line(program(*words), "is damaged")
 
 
 def test_the_demonstration_tells_its_story_and_draws_a_picture(program: Program, tmp_path: Path) -> None:

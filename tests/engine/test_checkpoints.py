@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,10 +10,10 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -20,8 +21,11 @@ import pytest
 from dpmf import SGD, Checkpoint, Model, Ratings
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Snapshots
+from dpmf.engine.mapped import MappedRows
+from dpmf.engine.stored import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 IDENTITY = {"method": "test"}
@@ -51,6 +55,43 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, ratings: Ratings
     assert [record.train_rmse for record in resumed.history] == [record.train_rmse for record in whole.history]
 
 
+@pytest.mark.parametrize("storage", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("first", "then"), [(0, 0), (0, None), (None, 0), (10**9, 0)])
+def test_a_run_goes_on_in_memory_or_from_the_disk(
+    tmp_path: Path, ratings: Ratings, first: int | None, then: int | None, storage: Literal["float32", "bfloat16"]
+) -> None:
+    method = SGD(n_factors=8, n_epochs=6, storage=storage)
+    sources = {memory: stored(ratings, tmp_path / f"store-{memory}", memory) for memory in {first, then}}
+    method.fit(sources[first], callbacks=[lambda record: record.epoch == 3], checkpoint=Checkpoint(tmp_path / "run"))
+    resumed = method.fit(sources[then], checkpoint=Checkpoint(tmp_path / "run", resume=True))
+    assert same_bits(method.fit(ratings), resumed)
+
+
+def stored(ratings: Ratings, folder: Path, memory: int | None) -> Ratings | StoredRatings:
+    """Return ratings on the disk, with user factors there too if there is no memory; None is for all in memory."""
+    return ratings if memory is None else StoredRatings.build(InPieces(ratings), folder, memory=memory)
+
+
+def test_a_disk_that_fills_up_costs_the_newest_snapshot_only(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method, on_disk = SGD(n_factors=8, n_epochs=4), stored(ratings, tmp_path / "store", 0)
+    method.fit(on_disk, callbacks=[lambda record: record.epoch == 2], checkpoint=Checkpoint(tmp_path / "run"))
+
+    def full(rows: MappedRows) -> Iterator[Any]:
+        yield rows.array[:1]
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan = Checkpoint(tmp_path / "run", resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(MappedRows, "pieces", full)
+        patch.setattr(Snapshots, "latest", lambda *_, **__: None)
+        with pytest.raises(OSError, match=r"No space left on device: .*state\.safetensors"):
+            method.fit(on_disk, checkpoint=plan)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["SENSITIVE", "epoch-000002"]
+    assert same_bits(method.fit(on_disk, checkpoint=plan), method.fit(ratings))
+
+
 def test_a_finished_run_is_not_run_again(tmp_path: Path, ratings: Ratings) -> None:
     method = SGD(n_factors=4, n_epochs=3)
     first = method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
@@ -78,15 +119,16 @@ def test_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
         Checkpoint(tmp_path / "run")
 
 
-def test_a_damaged_snapshot_is_refused(tmp_path: Path, ratings: Ratings) -> None:
-    method = SGD(n_factors=4, n_epochs=2)
-    method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+@pytest.mark.parametrize("memory", [None, 0])
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, ratings: Ratings, memory: int | None) -> None:
+    method, source = SGD(n_factors=4, n_epochs=2), stored(ratings, tmp_path / "store", memory)
+    method.fit(source, checkpoint=Checkpoint(tmp_path / "run"))
     file = next(tmp_path.glob("run/epoch-*/state.safetensors"))
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
     with pytest.raises(DamagedFile, match="damaged"):
-        method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+        method.fit(source, checkpoint=Checkpoint(tmp_path / "run", resume=True))
 
 
 @pytest.mark.parametrize(
@@ -143,10 +185,11 @@ def test_a_plan_that_cannot_be_kept_is_refused(tmp_path: Path, plan: dict[str, f
         Checkpoint(tmp_path, **plan)  # type: ignore[arg-type]
 
 
-def test_killed_at_any_moment_a_run_ends_with_the_same_bits(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m dpmf train synthetic --method sgd --factors 8 --epochs 600 --out".split()
+@pytest.mark.parametrize(("epochs", "limit"), [(600, []), (200, ["--memory", "20kB"])])
+def test_killed_at_any_moment_a_run_ends_with_the_same_bits(tmp_path: Path, epochs: int, limit: list[str]) -> None:
+    command = f"{sys.executable} -m dpmf train synthetic --method sgd --factors 8 --epochs {epochs} --out".split()
     subprocess.run([*command, f"{tmp_path}/whole"], check=True, capture_output=True)
-    resumable = [*command, f"{tmp_path}/resumed", "--checkpoint", f"{tmp_path}/run", "--resume"]
+    resumable = [*command, f"{tmp_path}/resumed", "--checkpoint", f"{tmp_path}/run", "--resume", *limit]
     for seconds in (0.05, 0.2):
         running = subprocess.Popen(resumable, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         began = time.monotonic()

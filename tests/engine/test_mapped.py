@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmf.engine import mapped
 from dpmf.engine.mapped import MappedRows
 
 
@@ -32,6 +33,20 @@ def test_no_rows_are_fine(tmp_path: Path) -> None:
     assert MappedRows(tmp_path, (0, 16)).array.shape == (0, 16)
 
 
+@pytest.mark.parametrize("width", [1, 16, 3000])
+def test_pieces_are_small_and_make_up_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(mapped, "_PIECE_BYTES", 1 << 13)
+    rows = MappedRows(tmp_path, (1000, width))
+    done = 0
+    for piece in rows.pieces():
+        assert piece.nbytes <= max(1 << 13, 4 * width)
+        piece[:] = np.arange(done, done + len(piece), dtype=np.float32)[:, None]
+        done += len(piece)
+    assert done == 1000
+    np.testing.assert_array_equal(rows.array, np.repeat(np.arange(1000, dtype=np.float32)[:, None], width, axis=1))
+    assert not list(MappedRows(tmp_path, (0, width)).pieces())
+
+
 def test_memory_is_given_back(tmp_path: Path) -> None:
     status = Path("/proc/self/statm")
     if not status.exists():
@@ -47,4 +62,6 @@ def test_memory_is_given_back(tmp_path: Path) -> None:
     rows.put_away(0, 1 << 18)
     assert full - before > 60 << 20
     assert resident() - before < 8 << 20
+    most = max(resident() for piece in rows.pieces() if piece.all())
+    assert most - before < 16 << 20
     assert float(rows.array[::4096].sum()) == 64 * 64

@@ -20,7 +20,7 @@ import shutil
 import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,8 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.mapped import MappedRows
+from dpmf.engine.tensorfile import Tensor, read_tensors, write_tensors
 from dpmf.errors import DamagedFile, InvalidArgument
-from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import dump_json, new_folder, read_json, sha256_of, write_text
 from dpmf.version import __version__
 
 _TENSOR_FILE = "state.safetensors"
@@ -82,10 +84,12 @@ class Snapshots:
     Args:
         plan: where and how often.
         identity: what makes two runs the same run: configuration, data, machine. JSON values.
+        may_copy: whether there is memory for a copy of the state.
     """
 
-    def __init__(self, plan: Checkpoint, identity: Mapping[str, Any]) -> None:
+    def __init__(self, plan: Checkpoint, identity: Mapping[str, Any], *, may_copy: bool = True) -> None:
         self._plan = plan
+        self._may_copy = may_copy
         self._folder = Path(plan.folder)
         self._identity = json.loads(json.dumps(identity))
         self._last_epoch = 0
@@ -102,12 +106,23 @@ class Snapshots:
         late = seconds is not None and time.monotonic() - self._last_time >= seconds
         return late or epoch - self._last_epoch >= self._plan.every_epochs
 
-    def save(self, epoch: int, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
-        """Copy the state and write it in the background; training goes on at once."""
+    def save(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Take the state as it is now, and write it in the background.
+
+        Training goes on once there is a copy of the state: in memory, or, where there is no room for it or a tensor is
+        mapped from a disk, in the snapshot's own file.
+        """
         self.finish()
-        copies = {name: np.array(tensor) for name, tensor in tensors.items()}
+        straight = not self._may_copy or any(isinstance(tensor, MappedRows) for tensor in tensors.values())
+        state = tensors if straight else {name: np.array(tensor) for name, tensor in tensors.items()}
+        steps = self._steps(epoch, state, dict(facts))
+        if straight:
+            # Straight into the file, because a scratch copy would be written and read once more, and take the disk
+            # twice. The system takes the bytes at the speed of its memory while it has some free; what is slow, the
+            # flush to the disk and the checksum, is left to the background.
+            next(steps)
         self._last_epoch, self._last_time = epoch, time.monotonic()
-        self._writer = threading.Thread(target=self._write, args=(epoch, copies, dict(facts)), name="dpmf-snapshot")
+        self._writer = threading.Thread(target=self._finish_steps, args=(steps,), name="dpmf-snapshot")
         self._writer.start()
 
     def finish(self) -> None:
@@ -117,8 +132,12 @@ class Snapshots:
             self._writer = None
         self._raise_error()
 
-    def latest(self) -> Snapshot | None:
+    def latest(self, into: Mapping[str, Tensor] | None = None) -> Snapshot | None:
         """Return the newest snapshot, or None if there is none.
+
+        Args:
+            into: tensors of these names are read into these arrays, which spares the memory of a copy; if anything is
+                raised, what is in them is not to be used.
 
         Raises:
             InvalidArgument: it is of another run: other data, configuration, CPU or Numba.
@@ -143,26 +162,32 @@ class Snapshots:
         if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
             raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to go on from an older snapshot")
         self._last_epoch = epoch
-        return Snapshot(epoch, load_tensors(folder / _TENSOR_FILE, names), content)
+        return Snapshot(epoch, read_tensors(folder / _TENSOR_FILE, names, into), content)
 
-    def _write(self, epoch: int, tensors: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+    def _steps(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Iterator[None]:
+        """Write a snapshot in two steps; after the first, the tensors are no longer needed."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_text(self._folder / "SENSITIVE", _WARNING)
+        # A name with a dot is what a run that was killed had begun to write.
+        older = [*_snapshots_in(self._folder), *self._folder.glob(".epoch-*")]
+        with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
+            write_tensors(work / _TENSOR_FILE, tensors)
+            yield
+            content = {
+                "epoch": epoch,
+                "identity": self._identity,
+                "facts": dict(facts),
+                "tensors": sorted(tensors),
+                "sha256": sha256_of(work / _TENSOR_FILE),
+            }
+            write_text(work / _FACTS_FILE, dump_json(content))
+        for folder in older:
+            shutil.rmtree(folder)
+
+    def _finish_steps(self, steps: Iterator[None]) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_text(self._folder / "SENSITIVE", _WARNING)
-            # A name with a dot is what a run that was killed had begun to write.
-            older = [*_snapshots_in(self._folder), *self._folder.glob(".epoch-*")]
-            with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
-                save_tensors(work / _TENSOR_FILE, tensors)
-                content = {
-                    "epoch": epoch,
-                    "identity": self._identity,
-                    "facts": dict(facts),
-                    "tensors": sorted(tensors),
-                    "sha256": sha256_of(work / _TENSOR_FILE),
-                }
-                write_text(work / _FACTS_FILE, dump_json(content))
-            for folder in older:
-                shutil.rmtree(folder)
+            for _ in steps:
+                pass
         except BaseException as error:
             self._error = error
 

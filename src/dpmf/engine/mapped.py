@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.files import scratch_file
+
+_PIECE_BYTES = 1 << 22
 
 
 class MappedRows:
@@ -48,3 +51,11 @@ class MappedRows:
         end = last * self._row_bytes // page * page
         if end > begin and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+    def pieces(self) -> Iterator[NDArray[np.float32]]:
+        """Yield all rows, a few megabytes of them at a time, to be read or written; they are put away afterwards."""
+        count = max(_PIECE_BYTES // self._row_bytes, 1)
+        for first in range(0, len(self.array), count):
+            last = min(first + count, len(self.array))
+            yield self.array[first:last]
+            self.put_away(first, last)

@@ -9,6 +9,7 @@ StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +19,18 @@ from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import FILES as BLOCK_FILES
 from dpmf.engine.blockfile import BlockFile
-from dpmf.errors import DamagedFile
+from dpmf.engine.factors import padded
+from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, new_folder, scratch_file
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.ondisk import FILES as COLUMN_FILES
 from dpmf.ratings.ondisk import RatingsOnDisk, Source
 
+logger = logging.getLogger(__name__)
+
 FILES = (*COLUMN_FILES, "blocks")
+_LEAST_MEMORY = 1 << 26  # little beside the program itself, which takes about three times this: never refused
 
 
 def check_store_replaceable(folder: Path, replace: bool = True) -> None:
@@ -115,13 +120,15 @@ class StoredRatings:
 
 @dataclass(frozen=True)
 class Room:
-    """What may be in memory while a method trains; without limits unless given.
+    """What may be in memory while a method trains.
 
     Attributes:
+        n_threads: how many threads may be at work.
         capacity: how many ratings may be held at once; None for all.
         user_folder: a folder on whose disk user factors are kept; None if they are in memory.
     """
 
+    n_threads: int
     capacity: int | None = None
     user_folder: Path | None = None
 
@@ -129,9 +136,38 @@ class Room:
     def for_factors(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
         """Share out the memory: factors first, and of what is left half for ratings, for safety.
 
-        User factors that would take more than half of it go to the disk; a strip of them per thread stays.
+        User factors that would take more than half of it go to the disk; a strip of them per thread stays, and there
+        are no more threads than such strips fit.
+
+        Raises:
+            InvalidArgument: not even one thread can work in it.
         """
-        of_users, of_items = (4 * (n_factors + 1) * count for count in (ratings.n_users, ratings.n_items))
-        folder = ratings.columns.folder if of_users > ratings.memory // 2 else None
-        resident = of_items + (of_users if folder is None else of_users * n_threads // ratings.blocks.size)
-        return cls(max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1), folder)
+        memory, blocks, row = ratings.memory, ratings.blocks, 4 * padded(n_factors)
+        strip = row * int(np.diff(blocks.layout.strip_starts).max())
+        block = blocks.bytes_per_rating * int(np.diff(blocks.pointers).max())
+        always = row * ratings.n_items + 4 * (ratings.n_users + ratings.n_items)  # item factors and all biases
+        limit = max(memory, _LEAST_MEMORY)
+        of_users = row * ratings.n_users
+        if of_users <= memory // 2 and always + of_users + block <= limit:
+            return cls(n_threads, cls._capacity(ratings, always + of_users))
+        if always + strip + block > limit:
+            raise InvalidArgument(
+                f"{_megabytes(memory)} of memory is too little for {n_factors} factors: one strip of users and all "
+                f"items take {_megabytes(always + strip + block)}; allow that much, or use fewer factors"
+            )
+        most = min(n_threads, blocks.size)
+        fitting = min((limit - always - block) // strip, most)
+        if fitting < most:
+            logger.warning(
+                "using %d of %d threads, because each holds %s of user factors: allow %s of memory to use all",
+                fitting, most, _megabytes(strip), _megabytes(always + most * strip + block),
+            )  # fmt: skip
+        return cls(fitting, cls._capacity(ratings, always + fitting * strip), ratings.columns.folder)
+
+    @staticmethod
+    def _capacity(ratings: StoredRatings, resident: int) -> int:
+        return max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1)
+
+
+def _megabytes(count: int) -> str:
+    return f"{-(-count // 10**6):,} MB"

@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import math
+import mmap
 import time
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,7 @@ from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.factors import factor_rows, fill_randomly, padded
 from dpmf.engine.grid import Block, BlockGrid
 from dpmf.engine.mapped import MappedRows
+from dpmf.engine.tensorfile import Tensor
 from dpmf.engine.threads import run_blocks
 from dpmf.errors import DpmfError
 from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
@@ -34,7 +36,7 @@ from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.model import EpochRecord
 from dpmf.streams import mix, stream_key
 
-_USERS_AT_ONCE = 1 << 12
+_BYTES_AT_ONCE = 1 << 24
 
 
 @dataclass(eq=False)
@@ -135,6 +137,10 @@ class Descent:
         """Return what training changes, by name; writing into these arrays changes the state."""
         return {"U": self.U, "V": self.V, "b": self.b, "c": self.c}
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Return `parameters` for a snapshot, which handles a U on the disk piece by piece."""
+        return {**self.parameters(), "U": self.U if self.mapped is None else self.mapped}
+
     @property
     def item_factors(self) -> NDArray[np.float32]:
         """The item factors as float32, padded, in the grid's order."""
@@ -142,8 +148,13 @@ class Descent:
 
     def forget_unrated(self, user_counts: NDArray[np.int64], item_counts: NDArray[np.int64]) -> None:
         """Set the factors of users and items without a rating to 0: their random start says nothing about them."""
-        for place in np.flatnonzero(user_counts[self.grid.layout.user_order] == 0):
-            self.U[place] = 0
+        order = self.grid.layout.user_order
+        for first, last in pairwise(self.grid.layout.strip_starts.tolist()):
+            unrated = user_counts[order[first:last]] == 0
+            if unrated.any():
+                self.U[first:last][unrated] = 0
+                if self.mapped is not None:
+                    self.mapped.put_away(first, last)
         self.V[item_counts[self.grid.layout.item_order] == 0] = 0
 
     def user_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -154,8 +165,9 @@ class Descent:
         result = MappedRows(self.mapped.folder, (len(self.U), self.n_factors))
         biases = np.empty(len(order), np.float32)
         biases[order] = self.b
-        for first in range(0, len(order), _USERS_AT_ONCE):
-            chosen = order[first : first + _USERS_AT_ONCE]
+        count = max(_BYTES_AT_ONCE // max(4 * self.n_factors, mmap.PAGESIZE), 1)  # a row takes a page at least
+        for first in range(0, len(order), count):
+            chosen = order[first : first + count]
             # In the order of U: reading at random would bring in far more of the file than is wanted.
             result.array[chosen] = self.U[first : first + len(chosen), : self.n_factors]
             self.mapped.put_away(0, len(order))

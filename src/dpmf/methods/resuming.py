@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots, machine_identity
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import StoredRatings
+from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DamagedFile
 from dpmf.model import EpochRecord
 from dpmf.ratings import Ratings
@@ -65,11 +66,13 @@ def snapshots_of(
     """Return the snapshots of a run, or None if there is no plan to keep any; see `identity_of`."""
     if plan is None:
         return nullcontext()
-    return Snapshots(plan, identity_of(method, ratings, fingerprint(), **more))
+    # Ratings are on the disk where memory is limited: a copy of all factors could be too much for it.
+    may_copy = not isinstance(ratings, StoredRatings)
+    return Snapshots(plan, identity_of(method, ratings, fingerprint(), **more), may_copy=may_copy)
 
 
 def keep(
-    snapshots: Snapshots | None, state: Mapping[str, NDArray[Any]], history: Sequence[EpochRecord], **facts: Any
+    snapshots: Snapshots | None, state: Mapping[str, Tensor], history: Sequence[EpochRecord], **facts: Any
 ) -> None:
     """Keep the state after the last epoch of the history."""
     if snapshots is not None:
@@ -78,7 +81,7 @@ def keep(
 
 def take_up(
     snapshots: Snapshots | None,
-    state: Mapping[str, NDArray[Any]],
+    state: Mapping[str, Tensor],
     more: Callable[[Snapshot], None] | None = None,
 ) -> list[EpochRecord]:
     """Take up the newest snapshot, if there is one, and return its history.
@@ -88,15 +91,15 @@ def take_up(
         state: arrays to overwrite with what the snapshot has of the same names.
         more: takes up whatever else was kept.
     """
-    found = None if snapshots is None else snapshots.latest()
+    found = None if snapshots is None else snapshots.latest(into=state)
     if found is None:
         return []
     try:
         history = [EpochRecord(**record) for record in found.facts["history"]]
         if len(history) != found.epoch:
             raise ValueError(f"{len(history)} records of {found.epoch} epochs")
-        for name, array in state.items():
-            array[:] = found.tensors[name]
+        if not found.tensors.keys() >= state.keys():
+            raise ValueError(f"it holds {sorted(found.tensors)} only")
         if more is not None:
             more(found)
     except (KeyError, TypeError, ValueError) as error:

@@ -133,19 +133,22 @@ class SGD:
             training, held_out = ratings.split(self.validation, seed=self.seed)
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
-        state = self._start(training, n_threads)
+        room = Room(n_threads)
+        if isinstance(training, StoredRatings):
+            room = Room.for_factors(training, self.n_factors, n_threads)
+        state = self._start(training, room)
         state.forget_unrated(*_counts(training))
-        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, n_threads)
+        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, room.n_threads)
         settings, mean = {"name": "sgd", **asdict(self)}, state.grid.mean
         with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
-            history = take_up(snapshots, state.parameters(), None if watch is None else watch.take_up)
+            history = take_up(snapshots, state.tensors(), None if watch is None else watch.take_up)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
                 epoch = len(history) + 1
-                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, n_threads)
+                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, room.n_threads)
                 history.append(record if watch is None else watch.measure(record))
                 if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
                     tensors, facts = ({}, {}) if watch is None else watch.progress()
-                    keep(snapshots, {**state.parameters(), **tensors}, history, stopping=facts)
+                    keep(snapshots, {**state.tensors(), **tensors}, history, stopping=facts)
                 stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
                 if any(stops):
                     break
@@ -160,11 +163,12 @@ class SGD:
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
-    def _start(self, ratings: Ratings | StoredRatings, n_threads: int) -> Descent:
+    def _start(self, ratings: Ratings | StoredRatings, room: Room) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
-        room = Room.for_factors(ratings, self.n_factors, n_threads) if isinstance(ratings, StoredRatings) else Room()
         return Descent.start(
-            ratings.blocks if isinstance(ratings, StoredRatings) else BlockGrid.build(ratings, n_threads=n_threads),
+            ratings.blocks
+            if isinstance(ratings, StoredRatings)
+            else BlockGrid.build(ratings, n_threads=room.n_threads),
             ratings.user_ids.keys,
             ratings.catalogue.ids.keys,
             n_factors=self.n_factors,
