@@ -31,7 +31,7 @@ _ROOT_TWO = 2.0**0.5
 
 
 @kernel
-def _share(shares: NDArray[np.float64], person: int) -> float:
+def share_of(shares: NDArray[np.float64], person: int) -> float:
     """Return the part of the full weight that a person has: what is not a number from 0 to 1 is none."""
     share = shares[person]
     return share if 0.0 <= share <= 1.0 else 0.0
@@ -52,11 +52,10 @@ def weight_scale(
 
 
 @kernel
-def bounded_row(rows: NDArray[np.float32], person: int, radius: float, row: NDArray[np.float64]) -> None:
-    """Copy a person's factors to row (out), scaled to a length below `radius`; zeros if any is not finite."""
+def bound_row(row: NDArray[np.float64], radius: float) -> None:
+    """Scale row (out) to a length below `radius`; set it to 0 if any number in it is not finite."""
     total = 0.0
     for k in range(len(row)):
-        row[k] = rows[person, k]
         total += row[k] * row[k]
     if not total < np.inf:
         row[:] = 0.0
@@ -65,6 +64,14 @@ def bounded_row(rows: NDArray[np.float32], person: int, radius: float, row: NDAr
     factor = SAFETY * (radius / length if length > radius else 1.0)
     for k in range(len(row)):
         row[k] *= factor
+
+
+@kernel
+def bounded_row(rows: NDArray[np.float32], person: int, radius: float, row: NDArray[np.float64]) -> None:
+    """Copy a person's factors to row (out), and bound them."""
+    for k in range(len(row)):
+        row[k] = rows[person, k]
+    bound_row(row, radius)
 
 
 @kernel
@@ -80,7 +87,7 @@ def add_counts(
 ) -> None:
     """Add the weights of everybody's ratings to the items, shape (n_items,). Bound: the person's share, at most 1."""
     for i in range(start, stop):
-        scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
         if not scale > 0.0:
             continue
         last = -1
@@ -119,7 +126,7 @@ def add_residuals(
     width = V.shape[1]
     row = np.empty(width)
     for i in range(start, stop):
-        scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
         if not scale > 0.0:
             continue
         bounded_row(U, i, radius, row)
@@ -154,7 +161,7 @@ def add_moments(
     row = np.empty(U.shape[1])
     for i in range(start, stop):
         bounded_row(U, i, radius, row)
-        scale, place = _share(shares, i) * steps, 0
+        scale, place = share_of(shares, i) * steps, 0
         for k in range(len(row)):
             sums[place] += np.int64(scale * row[k] * row[k])
             place += 1
@@ -179,7 +186,7 @@ def add_item_moments(
     """Add weighted u u' to the items, shape (n_items, K·(K + 1)/2), as `triangle` has it. Bound: share · radius²."""
     row = np.empty(U.shape[1])
     for i in range(start, stop):
-        scale = weight_scale(indptr, items, weights, i) * _share(shares, i) * steps
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
         if not scale > 0.0:
             continue
         bounded_row(U, i, radius, row)

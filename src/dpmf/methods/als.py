@@ -47,7 +47,7 @@ from dpmf.ratings.trimming import trimmed
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
-_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 6, "regularization": 0.5}
+_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 4, "regularization": 0.5}
 _LARGE_EPSILON, _LARGE_FACTORS = 10.0, 16  # from that epsilon on there is something to tell more factors apart by
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")

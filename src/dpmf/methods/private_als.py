@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import fill_randomly
 from dpmf.engine.layout import equal_masses
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.bounded import add_counts, add_item_moments, add_moments, add_residuals, symmetric
+from dpmf.kernels.bounded import add_counts, add_item_moments, add_moments, symmetric
+from dpmf.kernels.heldout import HeldOut, add_held_out_residuals
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.estimating import Estimate, standardized
 from dpmf.privacy.budget import Budget
@@ -39,16 +40,16 @@ BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
 _BIAS_PASSES = 2
 _RADIUS = 1.0  # the longest factors of a user that count in full
 _MEAN_SQUARE = 0.5  # of users' factors, to which they are scaled after every round
-_HEIGHT, _SMALL_EPSILON = 1.5, 5.0  # with which item biases are measured beside factors, up to so large an epsilon
+_HEIGHT, _HEIGHT_EPSILON = 1.5, 2.0  # with which item biases are measured beside factors, up to so large an epsilon
 _ERROR = 0.9  # about the standard deviation of a residual, for a scale as wide as 1 to 5
-_CLIP = 0.7  # likewise
+_CLIP = 0.5  # likewise
 _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
 _SAMPLING = 0.6
-_FORGET = (0.5, 0.85)  # of what earlier rounds found, for a small and a large epsilon
-_LARGE_EPSILON = 20.0
+_FORGET = (0.3, 0.6)  # of what earlier rounds found, for a small and a large epsilon
+_SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
 _EARLY_RIDGES = (0.1, 0.3)  # least and most
-_GAIN_PER_EPSILON, _MOST_GAIN = 5.0, 100.0
+_LEAST_GAIN = 3.0  # in likelihood, by the logarithm, of a direction that is kept
 _START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0
@@ -141,17 +142,9 @@ class Plan:
         return least + (most - least) * min(max(place, 0.0), 1.0)
 
     @property
-    def least_gain(self) -> float:
-        """How sure a direction must be to be kept, by the logarithm of its likelihood.
-
-        With little noise, chance among the people who happen to be there looks like a direction, too.
-        """
-        return min(_GAIN_PER_EPSILON * self.budget.epsilon, _MOST_GAIN)
-
-    @property
     def height(self) -> float:
         """How much the bias counts beside the factors: the less there is to spend, the more."""
-        return float(_HEIGHT * min(1.0, _SMALL_EPSILON / self.budget.epsilon) ** 0.3)
+        return float(_HEIGHT * min(1.0, _HEIGHT_EPSILON / self.budget.epsilon) ** 0.3)
 
     @property
     def replaced(self) -> float:
@@ -263,25 +256,21 @@ class PrivateRounds:
     def _measure_biases(self) -> None:
         """Release sums of residuals, and make item biases of them."""
         bound = self.clip * self.plan.replaced
-        nobody = np.zeros((self.solving.n_users, 0), np.float32)
         nothing = np.zeros((self.plan.n_items, 0), np.float32)
-        sums = self._release(
-            BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nobody, nothing, 1.0, *a)
-        )
+        sums = self._release(BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nothing, 0.0, 1.0, *a))
         self._refine_biases(sums[:, 0], self.mechanism.sd(BIASES, bound), 1.0)
 
     def _measure_factors(self, number: int) -> None:
         """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
         K = self.plan.n_factors
         first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
-        if first:
-            self._start()
+        V, length = (self._start(), math.sqrt(_MEAN_SQUARE)) if first else (self.V, 0.0)
         moment_bound = _RADIUS**2 * self.plan.replaced
         size = (self.plan.n_items, K * (K + 1) // 2) if self.plan.per_item else K * (K + 1) // 2
         moments = symmetric(self._release(MOMENTS, moment_bound, size, self._moments), K)
         bound = self.clip * math.hypot(_RADIUS, self.plan.height) * self.plan.replaced
         sums = self._release(
-            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(self.U, self.V, self.plan.height, *a)
+            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(V, length, self.plan.height, *a)
         )
         noise = self.mechanism.sd(FACTORS, bound)
         self._refine_biases(sums[:, K], noise, self.plan.height)
@@ -321,8 +310,8 @@ class PrivateRounds:
         self._over_users(ratings, add, n_tasks=self.n_threads)
         return math.sqrt(float(total.sum()) / max(len(ratings), 1))
 
-    def _start(self) -> None:
-        """Give users factors of one length that first item factors suggest, and items none.
+    def _start(self) -> Floats:
+        """Give users factors of one length that first item factors suggest; return those, and leave items none.
 
         What is released already suggests a few directions: people differ in how much they care for what is popular and
         for what is well liked. The others are random.
@@ -337,7 +326,8 @@ class PrivateRounds:
             lengths = np.linalg.norm(self.U, axis=1, keepdims=True)
             scales = np.where(lengths > 0, math.sqrt(_MEAN_SQUARE) / np.maximum(lengths, 1e-30), 0.0)
             self.U *= scales.astype(np.float32)
-        self.V = np.zeros_like(self.V)
+        guessed, self.V = self.V, np.zeros_like(self.V)
+        return guessed
 
     def _refine_biases(self, sums: Array, noise: float, height: float) -> None:
         through = self._passing * self.totals * height
@@ -363,7 +353,7 @@ class PrivateRounds:
         after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
-        self.V = (after.shrunk(self.popularity, sampling, self.plan.least_gain) @ basis.T).astype(np.float32)
+        self.V = (after.shrunk(self.popularity, sampling, _LEAST_GAIN) @ basis.T).astype(np.float32)
 
     def _refine_per_item(self, sums: Array, noise: float, moments: Array) -> None:
         """Take a step with a second moment of its own for every item."""
@@ -375,7 +365,7 @@ class PrivateRounds:
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
         self._factors = self._factors.refined(measured, variance, self.plan.forget)
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
-        self.V = self._factors.shrunk(self.popularity, sampling, self.plan.least_gain).astype(np.float32)
+        self.V = self._factors.shrunk(self.popularity, sampling, _LEAST_GAIN).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""
@@ -387,12 +377,15 @@ class PrivateRounds:
         add_counts(self.counted.indptr, self.counted.items, first, last, weights, self.shares, steps, sums)
 
     def _residuals(
-        self, U: Floats, V: Floats, height: float, first: int, last: int, steps: float, sums: NDArray[np.int64]
+        self, V: Floats, length: float, height: float, first: int, last: int, steps: float, sums: NDArray[np.int64]
     ) -> None:
-        of = self.counted
-        add_residuals(
-            of.indptr, of.items, of.values, first, last, self.weights, self.shares, self.mean, self.b, self.c, U, V,
-            self.clip, _RADIUS, height, steps, sums,
+        of, own = self.counted, self.solving
+        public = HeldOut(
+            self.mean, _USER_BIAS_RIDGE, self._penalty(self.plan.early_ridge), length, self.clip, _RADIUS, height
+        )
+        add_held_out_residuals(
+            of.indptr, of.items, of.values, own.indptr, own.items, own.values, first, last,
+            self.weights, self.shares, self.c, V, public, steps, sums,
         )  # fmt: skip
 
     def _moments(self, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
