@@ -14,7 +14,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.methods.private_als import Plan, PrivateRounds
+from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_plan import Plan
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import STEPS_PER_SD, Noise

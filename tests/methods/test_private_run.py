@@ -24,7 +24,8 @@ from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
-from dpmf.methods.private_als import Plan, PrivateRounds
+from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_plan import Plan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger

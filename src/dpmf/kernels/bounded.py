@@ -2,9 +2,9 @@
 
 Every function adds, for each person i, a vector of integers to `sums`. Whatever the ratings, factors and biases are,
 the Euclidean length of that vector is at most `steps` times the bound that the function's docstring states. The proof
-is in docs/proofs/als.md; it needs of the arguments only that `steps`, `clip`, `radius` and `height` are positive and
-finite, and that nothing that belongs to person i depends on other people. Only ratings of items in the catalogue and
-in ascending order count, so that an item that stands there twice counts once.
+is in docs/proofs/als.md; it needs of the arguments only that `steps` and `radius` are positive and finite, and that
+nothing that belongs to person i depends on other people. Only ratings of items in the catalogue and in ascending order
+count, so that an item that stands there twice counts once.
 
 Integers add up to the same total in any order, so the sums are the same for any number of threads.
 
@@ -16,8 +16,6 @@ Integers add up to the same total in any order, so the sums are the same for any
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,55 +97,6 @@ def add_counts(
 
 
 @kernel
-def add_residuals(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
-    start: int,
-    stop: int,
-    weights: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    mean: float,
-    b: NDArray[np.float32],
-    c: NDArray[np.float32],
-    U: NDArray[np.float32],
-    V: NDArray[np.float32],
-    clip: float,
-    radius: float,
-    height: float,
-    steps: float,
-    sums: NDArray[np.int64],  # out
-) -> None:
-    """Add weighted, clipped residuals times (u_i, height) to the items, shape (n_items, K + 1).
-
-    The residual is r - mean - b_i - c_j - u_i·v_j with u_i scaled to a length of at most `radius`, clipped to ±clip.
-    Bound: share · clip · sqrt(radius² + height²).
-    """
-    width = V.shape[1]
-    row = np.empty(width)
-    for i in range(start, stop):
-        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
-        if not scale > 0.0:
-            continue
-        bounded_row(U, i, radius, row)
-        last = -1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = items[p]
-            if not last < j < len(weights):
-                continue
-            last = j
-            residual = np.float64(values[p]) - mean - b[i] - c[j]
-            for k in range(width):
-                residual -= row[k] * V[j, k]
-            if not abs(residual) < np.inf:
-                continue
-            amount = scale * weights[j] * min(max(residual, -clip), clip)
-            for k in range(width):
-                sums[j, k] += np.int64(amount * row[k])
-            sums[j, width] += np.int64(amount * SAFETY * height)
-
-
-@kernel
 def add_moments(
     start: int,
     stop: int,
@@ -221,27 +170,4 @@ def symmetric(triangle: NDArray[np.float64], n_factors: int) -> NDArray[np.float
         for other in range(k):
             full[..., k, other] = full[..., other, k] = triangle[..., place] / _ROOT_TWO
             place += 1
-    return full
-
-
-def contribution_reference(
-    items: NDArray[Any],
-    values: NDArray[Any],
-    weights: NDArray[Any],
-    share: float,
-    mean: float,
-    b: float,
-    c: NDArray[Any],
-    u: NDArray[Any],
-    V: NDArray[Any],
-    clip: float,
-    radius: float,
-    height: float,
-) -> NDArray[np.float64]:
-    """Return what one well-behaved person adds to `add_residuals`, before truncation and for steps = 1."""
-    w = weights[items] / np.sqrt(np.sum(weights[items] ** 2))
-    row = u * min(1.0, radius / max(float(np.linalg.norm(u)), 1e-300))
-    residuals = np.clip(values - mean - b - c[items] - V[items] @ row, -clip, clip)
-    full = np.zeros((len(c), len(u) + 1))
-    full[items] = share * (w * residuals)[:, None] * np.append(row, height)
     return full

@@ -32,7 +32,8 @@ from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
 from dpmf.methods.checks import positive, whole
 from dpmf.methods.personal import personal_shares
-from dpmf.methods.private_als import Plan, PrivateRounds
+from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_plan import Plan
 from dpmf.methods.private_run import private_run
 from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge

@@ -18,7 +18,8 @@ from typing import Any
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
 from dpmf.engine.journal import Journal, alone_in, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
-from dpmf.methods.private_als import PrivateRounds, Stage
+from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_plan import Stage
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger

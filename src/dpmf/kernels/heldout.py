@@ -1,0 +1,223 @@
+"""Sums of residuals in which every rating is predicted by what the person's other ratings say.
+
+A person's bias and factors are fitted to their ratings. A rating that took part in the fit pulls it towards itself, so
+that its residual and the factors agree even where there is nothing to learn: whatever direction the item factors
+have is then confirmed, noise included. So each rating is left out of the fit that it is compared with. For ridge
+regression with matrix A = Z'Z + ridges and solution t that needs no second fit: with g = A⁻¹z, h = z·g and residual
+r = e - z·t of one rating, leaving it out gives the solution t - g r/(1 - h) and the residual r/(1 - h).
+
+The bound on what a person adds is that of `dpmf.kernels.bounded`, whose rules hold here, too.
+
+>>> sums, nothing = np.zeros((2, 1), np.int64), np.zeros((2, 0), np.float32)
+>>> one = np.array([0, 2]), np.array([0, 1], np.int32), np.array([4.0, 5.0], np.float32)
+>>> step = HeldOut(3.0, 1e-6, 1.0, 0.0, 1.0, 1.0, 1.0)
+>>> add_held_out_residuals(*one, *one, 0, 1, np.ones(2), np.ones(1), np.zeros(2, np.float32), nothing, step, 1e6, sums)
+>>> (sums / 1e6).round(3).ravel().tolist()  # 4 is 1 less than 5, and 5 is 1 more than 4; each has the weight 1/√2
+[-0.707, 0.707]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.bounded import SAFETY, bound_row, share_of, weight_scale
+from dpmf.kernels.compiling import kernel
+
+_LEAST_REST = 1e-6  # of a rating that all but decides the fit, nothing can be said without it
+
+
+class HeldOut(NamedTuple):
+    """The public numbers of `add_held_out_residuals`.
+
+    Attributes:
+        mean: what every prediction starts from.
+        ridge_b, ridge_u: penalties on a person's bias and factors.
+        length: if above 0, factors are only a first guess: they get this length, and do not predict.
+        clip: where residuals are cut off.
+        radius: the longest factors.
+        height: the factor that stands for the bias.
+    """
+
+    mean: float
+    ridge_b: float
+    ridge_u: float
+    length: float
+    clip: float
+    radius: float
+    height: float
+
+
+@kernel
+def fit_person(
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    c: NDArray[np.float32],
+    V: NDArray[np.float32],
+    step: HeldOut,
+    inverse: NDArray[np.float64],  # out
+    solution: NDArray[np.float64],  # out
+) -> float:
+    """Find the inverse of the normal equations' matrix and their solution, (factors, bias); return Σ e."""
+    n, total = len(solution), 0.0
+    z, y = np.empty(n), np.zeros(n)
+    A = np.zeros((n, n))
+    for place in range(len(items)):
+        j = items[place]
+        if not 0 <= j < len(c):
+            continue
+        e = np.float64(values[place]) - step.mean - c[j]
+        total += e
+        for k in range(n - 1):
+            z[k] = V[j, k]
+        z[n - 1] = 1.0
+        for k in range(n):
+            y[k] += e * z[k]
+            for other in range(n):
+                A[k, other] += z[k] * z[other]
+    for k in range(n - 1):
+        A[k, k] += step.ridge_u
+    A[n - 1, n - 1] += step.ridge_b
+    _invert(A, inverse)
+    for k in range(n):
+        solution[k] = 0.0
+        for other in range(n):
+            solution[k] += inverse[k, other] * y[other]
+    return total
+
+
+@kernel
+def _invert(A: NDArray[np.float64], inverse: NDArray[np.float64]) -> None:
+    """Write A⁻¹ to inverse (out) by elimination; A (out) is symmetric, positive definite: pivots need no search."""
+    n = len(A)
+    inverse[:] = 0.0
+    for a in range(n):
+        inverse[a, a] = 1.0
+    for a in range(n):
+        pivot = 1.0 / max(A[a, a], 1e-30)
+        for k in range(n):
+            A[a, k] *= pivot
+            inverse[a, k] *= pivot
+        for row in range(n):
+            if row != a:
+                factor = A[row, a]
+                for k in range(n):
+                    A[row, k] -= factor * A[a, k]
+                    inverse[row, k] -= factor * inverse[a, k]
+
+
+@kernel
+def add_held_out_residuals(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    values: NDArray[np.float32],
+    own_indptr: NDArray[np.int64],
+    own_items: NDArray[np.int32],
+    own_values: NDArray[np.float32],
+    start: int,
+    stop: int,
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    c: NDArray[np.float32],
+    V: NDArray[np.float32],
+    step: HeldOut,
+    steps: float,
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add weighted, clipped residuals times (u, height) to the items, shape (n_items, K + 1).
+
+    Bound: share · clip · sqrt(radius² + height²).
+
+    Args:
+        indptr, items, values: the ratings that count.
+        own_indptr, own_items, own_values: all ratings, to which people are fitted; those that count are among them.
+        start, stop: the people to add.
+        weights: of items.
+        shares: of people.
+        c, V: biases and factors of items.
+        step: public numbers.
+        steps: of the grid, per unit.
+        sums: to add to.
+    """
+    width = V.shape[1]
+    inverse, solution = np.empty((width + 1, width + 1)), np.empty(width + 1)
+    z, g, row = np.ones(width + 1), np.empty(width + 1), np.empty(width)
+    for i in range(start, stop):
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
+        if not scale > 0.0:
+            continue
+        first, end = own_indptr[i], own_indptr[i + 1]
+        total = fit_person(own_items[first:end], own_values[first:end], c, V, step, inverse, solution)
+        last = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = items[p]
+            if not last < j < len(weights):
+                continue
+            last = j
+            e = np.float64(values[p]) - step.mean - c[j]
+            for k in range(width):
+                z[k] = V[j, k]
+            g[:] = 0.0
+            for k in range(width + 1):
+                for other in range(width + 1):
+                    g[other] += z[k] * inverse[k, other]
+            h, residual = 0.0, e
+            for k in range(width + 1):
+                h += z[k] * g[k]
+                residual -= z[k] * solution[k]
+            if not 1.0 - h > _LEAST_REST:
+                continue
+            residual /= 1.0 - h
+            for k in range(width):
+                row[k] = solution[k] - g[k] * residual
+            if step.length > 0.0:
+                residual = e - (total - e) / (max(end - first - 1, 0) + step.ridge_b)
+                _stretch(row, step.length)
+            bound_row(row, step.radius)
+            if not abs(residual) < np.inf:
+                continue
+            amount = scale * weights[j] * min(max(residual, -step.clip), step.clip)
+            for k in range(width):
+                sums[j, k] += np.int64(amount * row[k])
+            sums[j, width] += np.int64(amount * SAFETY * step.height)
+
+
+@kernel
+def _stretch(row: NDArray[np.float64], length: float) -> None:
+    """Scale row (out) to a length, unless it is 0."""
+    total = 0.0
+    for k in range(len(row)):
+        total += row[k] * row[k]
+    if 0.0 < total < np.inf:
+        factor = length / np.sqrt(total)
+        for k in range(len(row)):
+            row[k] *= factor
+
+
+def held_out_reference(
+    items: NDArray[Any],
+    values: NDArray[Any],
+    weights: NDArray[Any],
+    share: float,
+    c: NDArray[Any],
+    V: NDArray[Any],
+    step: HeldOut,
+) -> NDArray[np.float64]:
+    """Return what one well-behaved person adds, before truncation and for steps = 1: a fit of its own per rating."""
+    width = V.shape[1]
+    w = weights[items] / np.sqrt(np.sum(weights[items] ** 2))
+    Z, e = np.c_[V[items].astype(np.float64), np.ones(len(items))], values - step.mean - c[items]
+    ridges = np.diag([step.ridge_u] * width + [step.ridge_b])
+    full = np.zeros((len(c), width + 1))
+    for place, j in enumerate(items):
+        others = np.arange(len(items)) != place
+        u = np.linalg.solve(Z[others].T @ Z[others] + ridges, Z[others].T @ e[others])
+        residual, row = e[place] - Z[place] @ u, u[:width]
+        if step.length > 0:
+            residual = e[place] - e[others].sum() / (others.sum() + step.ridge_b)
+            row = row * step.length / max(float(np.linalg.norm(row)), 1e-300)
+        row = row * min(1.0, step.radius / max(float(np.linalg.norm(row)), 1e-300))
+        full[j] = share * w[place] * np.clip(residual, -step.clip, step.clip) * np.append(row, step.height)
+    return full

@@ -1,0 +1,127 @@
+"""What a run of private alternating least squares will release, known before it starts.
+
+>>> from dpmf.privacy import Budget
+>>> plan = Plan(n_items=100, n_factors=2, n_rounds=3, per_item=False, user_ridge=0.5, budget=Budget(1))
+>>> [stage.name for stage in plan.stages()][-1], len(plan.events())
+('round 3', 6)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dpmf.privacy.budget import Budget
+from dpmf.privacy.calibration import Part, gaussian_events
+from dpmf.privacy.events import GaussianEvent
+
+USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
+BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
+_HEIGHT, _HEIGHT_EPSILON = 1.5, 2.0  # with which item biases are measured beside factors, up to so large an epsilon
+_FORGET = (0.3, 0.6)  # of what earlier rounds found, for a small and a large epsilon
+_SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
+_EARLY_RIDGES = (0.1, 0.3)  # least and most
+_SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
+_BIAS_SHARE = 0.15
+_MOMENT_SHARE = 0.01
+_ITEM_MOMENT_SHARE = 0.3
+_BIAS_PASSES = 2
+
+
+class Stage(NamedTuple):
+    """A part of a run that is carried out as a whole, or lost.
+
+    Attributes:
+        name: in words.
+        releases: what it releases, in this order.
+        round: the number of the round, from 0; None for what comes before the rounds.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    round: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        n_factors: K; with 0 there are item biases only.
+        n_rounds: how often factors are measured.
+        per_item: whether second moments are measured for every item, not once for all.
+        user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
+        budget: what may be spent.
+    """
+
+    n_items: int
+    n_factors: int
+    n_rounds: int
+    per_item: bool
+    user_ridge: float
+    budget: Budget
+
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for."""
+        m, K, T = self.n_items, self.n_factors, self.n_rounds
+        parts = [
+            Part(USERS, _SHARES[USERS], 1, 1),
+            Part(POPULARITY, _SHARES[POPULARITY], 1, m),
+            Part(WEIGHTS, _SHARES[WEIGHTS], 1, m),
+        ]
+        left = 1 - sum(_SHARES.values())
+        if not K:
+            return gaussian_events(self.budget, [*parts, Part(BIASES, left, _BIAS_PASSES, _BIAS_PASSES * m)])
+        left -= _BIAS_SHARE
+        triangle = K * (K + 1) // 2
+        share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
+        return gaussian_events(
+            self.budget,
+            [
+                *parts,
+                Part(BIASES, _BIAS_SHARE, _BIAS_PASSES, _BIAS_PASSES * m),
+                Part(MOMENTS, share * left, T, T * size),
+                Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
+            ],
+        )
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run, in order; together they make every release once."""
+        first = Stage("the count of ratings", (USERS, POPULARITY, WEIGHTS))
+        passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(_BIAS_PASSES)]
+        rounds = range(self.n_rounds if self.n_factors else 0)
+        return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+
+    @property
+    def early_ridge(self) -> float:
+        """The penalty on users' factors until the release is final.
+
+        A direction that is held down is not measured, and dies out. With little to spend there is more noise than
+        direction, and it should be held down.
+        """
+        least, most = _EARLY_RIDGES
+        return float(min(max(most * (2 / self.budget.epsilon) ** 1.2, least), most))
+
+    @property
+    def forget(self) -> float:
+        """How much less earlier measurements count in a round: the less noise there is, the sooner they are dated."""
+        least, most = _FORGET
+        place = (self.budget.epsilon - _SMALL_EPSILON) / (_LARGE_EPSILON - _SMALL_EPSILON)
+        return least + (most - least) * min(max(place, 0.0), 1.0)
+
+    @property
+    def height(self) -> float:
+        """How much the bias counts beside the factors: the less there is to spend, the more."""
+        return float(_HEIGHT * min(1.0, _HEIGHT_EPSILON / self.budget.epsilon) ** 0.3)
+
+    @property
+    def replaced(self) -> float:
+        """By how much the distance of two contributions may exceed the bound on one."""
+        return 2.0 if self.budget.neighbours == "replace" else 1.0
+
+    @property
+    def count_replaced(self) -> float:
+        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
+        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
