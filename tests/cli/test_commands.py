@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -294,6 +295,17 @@ def test_bench_reports_speed_beside_the_limit(command: Command) -> None:
     assert report["roofline_updates_per_second"] > 0
     assert [row["factors"] for row in report["rows"]] == [4]
     assert "of the limit" in command("bench", "synthetic", "--factors", "4", "--users", "50", "--no-peers").stdout
+
+
+def test_bench_has_a_place_for_peers_that_are_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "false")
+    small = ("bench", "synthetic", "--factors", "4", "--epochs", "1", "--users", "50")
+    report = json.loads(command(*small, "--json").stdout)
+    assert report["libmf_updates_per_second"] is None
+    assert report["implicit_ratings"] is report["als_over_implicit"] is None
+    table = command(*small).stdout.partition("beside implicit")[2]
+    assert table.split("\n")[4].split() == ["4", *["–"] * 7]
+    assert "implicit" not in command(*small, "--no-peers").stdout
 
 
 @pytest.mark.parametrize(

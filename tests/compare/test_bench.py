@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpmf.compare.bench import bench, first_users, libmf_speed
+from dpmf.compare import peers
+from dpmf.compare.bench import bench, first_users
+from dpmf.compare.peers import implicit_figures, libmf_speed, users_to_race
+from dpmf.compare.race import Meeting, Point, Race, iteration_seconds, seconds_to
 from dpmf.compare.serving import serving_speed
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Ratings
@@ -26,6 +30,30 @@ class MF:
         print("a peer that talks")
 """
 
+# It keeps to factors of zero, so its objective is the sum of all confidences.
+_FAKE_IMPLICIT = """
+import numpy as np
+
+class AlternatingLeastSquares:
+    def __init__(self, factors, iterations, use_cg, num_threads, **others):
+        assert (iterations, use_cg) == (1, True)
+        self.factors = factors
+
+    def fit(self, confidences, show_progress, callback):
+        assert confidences.data.min() >= 1
+        self.user_factors, self.item_factors = (np.zeros((n, self.factors), np.float32) for n in confidences.shape)
+        print("RESULTS may be printed", flush=True)
+        callback(0, 2.0, None)
+"""
+
+
+def _install_implicit(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    (folder / "implicit" / "cpu").mkdir(parents=True)
+    for package in ("implicit", "implicit/cpu"):
+        (folder / package / "__init__.py").touch()
+    (folder / "implicit" / "cpu" / "als.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
 
 @pytest.fixture
 def ratings() -> Ratings:
@@ -38,7 +66,7 @@ def test_every_row_has_its_own_limit_and_ratio(ratings: Ratings) -> None:
     for row in rows:
         assert row["updates_per_second"] > 0
         assert row["roofline_ratio"] == row["updates_per_second"] / row["roofline_updates_per_second"]
-        assert "libmf_updates_per_second" not in row
+        assert not [name for name in row if "libmf" in name or "implicit" in name]
 
 
 def test_too_few_factors_are_refused(ratings: Ratings) -> None:
@@ -61,6 +89,66 @@ def test_a_peer_that_prints_is_timed_by_the_difference_of_two_runs(
 def test_a_peer_that_is_not_installed_has_no_figure(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "false")
     assert libmf_speed(ratings, 8, 1, None) is None
+    assert set(implicit_figures(ratings, 8, 1).values()) == {None}
+
+
+def test_a_missing_peer_is_no_cause_for_a_warning_and_a_failing_one_is(
+    ratings: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    _install_implicit(tmp_path, monkeypatch, "raise ModuleNotFoundError(\"No module named 'implicit'\")")
+    assert set(implicit_figures(ratings, 8, 1).values()) == {None}
+    assert caplog.messages == []
+    (tmp_path / "implicit" / "cpu" / "als.py").write_text("raise ImportError('no libgomp')")
+    assert set(implicit_figures(ratings, 8, 1).values()) == {None}
+    assert caplog.messages == ["no figures for implicit, which failed: ImportError: no libgomp"]
+
+
+def test_implicit_takes_turns_with_least_squares_in_a_process_of_its_own(
+    ratings: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install_implicit(tmp_path, monkeypatch, _FAKE_IMPLICIT)
+    monkeypatch.setattr(peers, "_MOST_SECONDS", 5.0)  # of which a turn of the fake takes 2
+    row = next(bench(ratings, [4], n_threads=1, epochs=1))
+    assert row["implicit_ratings"] == len(ratings)
+    assert row["implicit_iterations"] == 3
+    assert row["implicit_iteration_seconds"] == row["implicit_seconds_to_objective"] == 2.0
+    # The first iteration is below the objective of the fake, which never gets anywhere.
+    assert 0 < row["als_seconds_to_objective"] < 2
+    assert row["als_over_implicit"] == 2.0 / row["als_seconds_to_objective"]
+
+
+def test_weights_for_implicit_are_not_negative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install_implicit(tmp_path, monkeypatch, _FAKE_IMPLICIT)
+    monkeypatch.setattr(peers, "_MOST_SECONDS", 1.0)
+    jokes = Ratings.of([1, 1, 2], [1, 2, 2], [-10, 3, 9], scale=(-10, 10))
+    assert implicit_figures(jokes, 2, 1)["implicit_iterations"] == 1
+
+
+def test_a_race_is_over_fewer_users_the_more_factors_there_are(
+    ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert users_to_race(ratings, 64) == ratings.n_users
+    monkeypatch.setattr(peers, "_MOST_PRODUCTS", 4e7)
+    counts = [users_to_race(ratings, n_factors) for n_factors in (8, 64, 128, 256)]
+    assert counts[0] == ratings.n_users
+    assert counts == sorted(counts, reverse=True)
+    for n_factors, count in zip((64, 128), counts[1:], strict=False):
+        few = first_users(ratings, count)
+        rows = few.n_users + len(np.unique(few.items))
+        assert n_factors**2 * len(few) + n_factors**3 / 6 * rows <= 4e7
+    assert counts[-1] >= 1
+    monkeypatch.setattr(peers, "_MOST_RATINGS", int(ratings.indptr[7]) + 1)
+    assert users_to_race(ratings, 1) == 7
+    assert set(implicit_figures(ratings, peers.MOST_RACING_FACTORS + 1, 1).values()) == {None}
+
+
+def test_a_race_ends_where_both_have_been() -> None:
+    ours, theirs = [Point(1, 70), Point(3, 50)], [Point(2, 90), Point(3, 60), Point(4, 40)]
+    assert Race(ours, theirs).meeting() == Meeting(50, 3, 4)
+    assert Race(theirs, ours).meeting() == Meeting(50, 4, 3)
+    assert seconds_to(45, ours) is None
+    assert iteration_seconds(theirs) == 1
 
 
 def test_first_users_are_a_data_set_of_their_own(ratings: Ratings) -> None:

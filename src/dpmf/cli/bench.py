@@ -23,7 +23,7 @@ from dpmf.errors import InvalidArgument
 @click.option(
     "--libmf", type=click.Path(path_type=Path), metavar="PATH", help="A build of LIBMF (a shared library) to use."
 )
-@click.option("--peers/--no-peers", default=True, show_default=True, help="Also run LIBMF, if it is installed.")
+@click.option("--peers/--no-peers", default=True, show_default=True, help="Also run LIBMF and implicit, if installed.")
 @click.option("--serving", is_flag=True, help="Also time recommendations and fold-in, beside implicit if installed.")
 @reading_options
 @json_option
@@ -34,6 +34,7 @@ def bench(
     """Measure the engine on DATA: against this machine's own limit, and against peers in the same run."""
     from dpmf.compare.bench import bench as measure
     from dpmf.compare.bench import first_users
+    from dpmf.compare.peers import MOST_RACING_FACTORS
     from dpmf.compare.serving import serving_speed
     from dpmf.engine.threads import thread_count
 
@@ -49,12 +50,19 @@ def bench(
         for done, row in enumerate(measured, start=1):
             rows.append(row)
             advance(done, f"{row['factors']} factors")
-    served = serving_speed(n_threads) if serving else None
+    served = serving_speed(n_threads, peers=peers) if serving else None
     if as_json:
         print_json({**rows[-1], "rows": rows, "serving": served, "ratings": len(ratings)})
         return
     say(f"{ratings.name}: {ratings!r}, {n_threads} threads. Million updates per second:")
     print_table("", _TITLES, [_cells(row) for row in rows])
+    if peers:
+        print_table("Least squares for observations, beside implicit", _RACE_TITLES, [_race_cells(row) for row in rows])
+        say(
+            "Seconds of an iteration, and to the lowest objective that both reached, on the ratings of the first users "
+            f"if there are many; up to {MOST_RACING_FACTORS} factors.",
+            "dim",
+        )
     if served is not None:
         print_table(
             "Serving, people per second", ("", "people/s"), [(name, _text(value)) for name, value in served.items()]
@@ -62,6 +70,10 @@ def bench(
 
 
 _TITLES = ("factors", "dpmf", "one thread", "bfloat16", "limit", "of the limit", "LIBMF", "over LIBMF")
+_RACE_TITLES = (
+    "factors", "ratings", "iterations", "dpmf, s each", "implicit, s each", "dpmf, s in all", "implicit, s in all",
+    "over implicit",
+)  # fmt: skip
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
@@ -73,6 +85,21 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
         f"{row['roofline_ratio']:.2f}",
         f"{theirs / 1e6:.1f}" if theirs else "–",
         f"{ours / theirs:.1f}×" if theirs else "–",
+    )
+
+
+def _race_cells(row: dict[str, Any]) -> tuple[object, ...]:
+    seconds = (
+        "als_iteration_seconds", "implicit_iteration_seconds", "als_seconds_to_objective",
+        "implicit_seconds_to_objective",
+    )  # fmt: skip
+    ratio = row["als_over_implicit"]
+    return (
+        row["factors"],
+        _text(row["implicit_ratings"]),
+        _text(row["implicit_iterations"]),
+        *("–" if row[name] is None else f"{row[name]:.3g}" for name in seconds),
+        "–" if ratio is None else f"{ratio:.2f}×",
     )
 
 

@@ -76,8 +76,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
     metavar="DIR",
     help="Where to keep snapshots of the run. Sensitive.",
 )
-@click.option("--checkpoint-every", type=int, default=1, show_default=True, metavar="N",
-              help="Epochs per snapshot; a private run takes one after every round.")  # fmt: skip
+@click.option("--checkpoint-every", type=int, metavar="N",
+              help="Epochs per snapshot, 1 by default; a private run takes one after every round.")  # fmt: skip
 @click.option("--checkpoint-minutes", type=float, metavar="M", help="Snapshot after so many minutes, too.")
 @click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
 @click.option(
@@ -95,7 +95,7 @@ def train(
     factors: int | None, epochs: int | None, holdout: float | None,
     how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
     model_folder: Path | None,
-    checkpoint_folder: Path | None, checkpoint_every: int, checkpoint_minutes: float | None, resume: bool,
+    checkpoint_folder: Path | None, checkpoint_every: int | None, checkpoint_minutes: float | None, resume: bool,
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
@@ -232,14 +232,17 @@ def _train(
         return train_streamed(method, prepared, **how)
 
 
-def _checkpoint(folder: Path | None, every: int, minutes: float | None, resume: bool) -> Checkpoint | None:
+def _checkpoint(folder: Path | None, every: int | None, minutes: float | None, resume: bool) -> Checkpoint | None:
     from dpmf.engine.checkpoints import Checkpoint
 
     if folder is None:
         if resume:
             raise InvalidArgument("--resume needs --checkpoint DIR, the folder with the snapshots")
+        for option, given in (("--checkpoint-every", every), ("--checkpoint-minutes", minutes)):
+            if given is not None:
+                raise InvalidArgument(f"{option} needs --checkpoint DIR, the folder to keep snapshots in")
         return None
-    return Checkpoint(folder, every, None if minutes is None else 60 * minutes, resume)
+    return Checkpoint(folder, 1 if every is None else every, None if minutes is None else 60 * minutes, resume)
 
 
 def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:

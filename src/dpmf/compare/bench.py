@@ -10,11 +10,6 @@ True
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmf.compare.peers import implicit_figures, libmf_speed
 from dpmf.engine.factors import factor_rows
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.threads import run_tasks
@@ -34,22 +30,6 @@ from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
 _LEAST_SECONDS, _MOST_EPOCHS = 1.0, 30
-_PEER_ITERATIONS = (1, 4)  # the difference of two runs is the time of iterations alone, without set-up
-_LIBMF_PROGRAM = """
-import json, sys, time
-import numpy as np
-from libmf import mf
-path, factors, threads, *iterations = sys.argv[1:]
-ratings = np.load(path)
-seconds = []
-for count in map(int, iterations):
-    engine = mf.MF(k=int(factors), nr_threads=int(threads), nr_iters=count, quiet=True, eta=0.05, lambda_p2=0.02,
-                   lambda_q2=0.02, copy_data=False)
-    began = time.perf_counter()
-    engine.fit(ratings.copy())
-    seconds.append(time.perf_counter() - began)
-print("RESULT", json.dumps(seconds))
-"""
 
 
 def bench(
@@ -61,7 +41,7 @@ def bench(
     libmf: Path | None = None,
     peers: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row of figures per number of factors, in updates per second."""
+    """Yield one row of figures per number of factors: updates per second, and `implicit_figures` if there are peers."""
     grid = BlockGrid.build(ratings, n_threads=n_threads)
     for n_factors in factors:
         if not 1 <= n_factors <= MOST_FACTORS:
@@ -79,6 +59,7 @@ def bench(
         row["roofline_ratio"] = row["updates_per_second"] / row["roofline_updates_per_second"]
         if peers:
             row["libmf_updates_per_second"] = libmf_speed(ratings, n_factors, n_threads, libmf)
+            row |= implicit_figures(ratings, n_factors, n_threads)
         yield row
 
 
@@ -118,30 +99,6 @@ def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:
 
     run_tasks(work, n_threads, n_threads)
     return float(speeds.sum())
-
-
-def libmf_speed(ratings: Ratings, n_factors: int, n_threads: int, library: Path | None) -> float | None:
-    """Return LIBMF's updates per second on the same ratings, or None if it is not installed.
-
-    Args:
-        ratings: what to train on.
-        n_factors, n_threads: as for dpmf.
-        library: a build of LIBMF to use instead of the one that comes with the PyPI package.
-    """
-    environment = {**os.environ, **({"LIBMF_OBJ": str(library)} if library is not None else {})}
-    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
-        path = Path(folder) / "ratings.npy"
-        np.save(path, np.c_[ratings.users, ratings.items, ratings.values].astype(np.float32))
-        # In a process of its own: it prints on import and while it works.
-        program = [sys.executable, "-W", "ignore", "-c", _LIBMF_PROGRAM, str(path), str(n_factors), str(n_threads)]
-        done = subprocess.run(
-            [*program, *map(str, _PEER_ITERATIONS)], env=environment, capture_output=True, text=True, check=False
-        )
-    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if not results:
-        return None
-    short, long = json.loads(results[0].removeprefix("RESULT "))
-    return float(len(ratings) * (_PEER_ITERATIONS[1] - _PEER_ITERATIONS[0]) / max(long - short, 1e-9))
 
 
 def first_users(ratings: Ratings, count: int | None) -> Ratings:
