@@ -92,7 +92,7 @@ def test_items_outside_the_catalogue_are_reported_and_left_out(release: Release)
 @pytest.mark.parametrize("value", [0.5, 5.01, float("nan"), float("inf"), "4", None])
 def test_a_rating_off_the_scale_is_refused(release: Release, value: object) -> None:
     with pytest.raises(InvalidArgument, match=rf"the rating {value!r} of 10 is not on the scale 1:5"):
-        release.fold_in({10: value})  # type: ignore[dict-item]
+        release.fold_in({10: value})
 
 
 def test_recommended_are_the_best_of_what_is_not_rated(release: Release) -> None:

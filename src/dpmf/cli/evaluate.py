@@ -29,6 +29,7 @@ def evaluate(
     check_holdout(holdout, how)
     from dpmf.evaluation import baseline_errors
     from dpmf.evaluation import evaluate as measure
+    from dpmf.evaluation.evaluating import popularity_figures
     from dpmf.evaluation.metrics import rmse
     from dpmf.model import Release
 
@@ -37,7 +38,11 @@ def evaluate(
         ratings = read_ratings(data, release=loaded, **reading)
         known, test = ratings.split(holdout, seed=seed, how=how)
         figures = measure(loaded, test, known=known, k=k, n_threads=threads)
-    figures["baseline_rmse"] = rmse(baseline_errors(known, test))
+        if loaded.is_implicit:
+            popular = popularity_figures(loaded, known, test, k=k)
+            figures |= {f"popularity_{name}": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+        else:
+            figures["baseline_rmse"] = rmse(baseline_errors(known, test))
     if as_json:
         print_json(figures)
         return

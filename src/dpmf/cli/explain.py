@@ -21,7 +21,9 @@ def explain(release: Path, as_json: bool) -> None:
     loaded = Release.load(release)
     guarantee = loaded.guarantee
     method = str(loaded.configuration.get("method", "unknown"))
-    facts = Facts(len(loaded.items), loaded.n_factors, str(loaded.scale), loaded.items.declared, method)
+    facts = Facts(
+        len(loaded.items), loaded.n_factors, str(loaded.scale), loaded.items.declared, method, loaded.feedback
+    )
     sections = in_words(guarantee, facts)
     if as_json:
         words = {section.title: list(section.sentences) for section in sections}

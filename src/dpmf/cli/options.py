@@ -60,7 +60,8 @@ def read_ratings(data: str, *, release: Release | None = None, **options: Any) -
     arguments = reading_arguments(**options)
     if release is not None:
         arguments["items"] = release.items
-        arguments["scale"] = arguments["scale"] or release.scale
+        if not release.is_implicit:  # its scale is not that of any ratings
+            arguments["scale"] = arguments["scale"] or release.scale
     return Ratings.read(data, **arguments)
 
 

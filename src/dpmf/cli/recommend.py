@@ -20,7 +20,8 @@ from dpmf.errors import InvalidArgument, InvalidRatings
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A person's own ratings: a CSV file with the columns item (id or title) and rating.",
+    help="A person's own ratings: a CSV file with the columns item (id or title) and rating; for a release of implicit "
+    "feedback the item is enough.",
 )
 @click.option("-k", type=int, default=10, show_default=True, help="How many items.")
 @click.option("--only", multiple=True, metavar="ITEM", help="Choose among these items only (repeatable).")
@@ -34,7 +35,8 @@ def recommend(
     """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
     from dpmf.model import Release
 
-    person = Release.load(release).fold_in(read_own_ratings(ratings_file))
+    loaded = Release.load(release)
+    person = loaded.fold_in(read_own_ratings(ratings_file, values=not loaded.is_implicit))
     if person.unknown:
         click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
     found = person.recommend(k, only=only or None, exclude=exclude, include_rated=include_rated)
@@ -53,8 +55,11 @@ def similar(release: Path, item: str, k: int, as_json: bool) -> None:
     _show(Release.load(release).similar_items(item, k), as_json)
 
 
-def read_own_ratings(path: Path) -> dict[str, float]:
-    """Read a person's ratings: two columns, item and rating, with or without a header line."""
+def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
+    """Read a person's ratings: two columns, item and rating, with or without a header line.
+
+    Without `values` only items count, and there may be none but them.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file) if row]
@@ -66,6 +71,8 @@ def read_own_ratings(path: Path) -> dict[str, float]:
         del rows[0]
     if not rows:
         raise InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
+    if not values:
+        return dict.fromkeys((row[0] for row in rows if [part.strip().lower() for part in row] != ["item"]), 1.0)
     ratings: dict[str, float] = {}
     for number, row in enumerate(rows, start=1):
         try:

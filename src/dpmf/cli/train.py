@@ -59,6 +59,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("data")
 @click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
+@click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
+              help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
 @_private_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
@@ -90,8 +92,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 @reading_options
 @json_option
 def train(
-    data: str, method: str, epsilon: float | None, delta: float, mode: str, neighbours: str, items_public: bool,
-    user_budgets: Path | None, ledger_file: Path | None, cap: float | None, sign_key: Path | None,
+    data: str, method: str, feedback: str, epsilon: float | None, delta: float, mode: str, neighbours: str,
+    items_public: bool, user_budgets: Path | None, ledger_file: Path | None, cap: float | None, sign_key: Path | None,
     factors: int | None, epochs: int | None, holdout: float | None,
     how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
     model_folder: Path | None,
@@ -99,7 +101,7 @@ def train(
     as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
-    _check_mode(method, mode, epsilon)
+    _check_mode(method, mode, epsilon, feedback)
     if holdout is not None:
         check_holdout(holdout, how)
     elif how != "random":
@@ -119,6 +121,7 @@ def train(
     if method == "als":
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
+        given["feedback"] = feedback
         private = {"user_budgets": _user_budgets(user_budgets), "ledger": _ledger(ledger_file, cap, given["budget"])}
     else:
         _refuse_private_options(method, items_public, user_budgets, ledger_file)
@@ -138,11 +141,12 @@ def train(
         check_replaceable(model_folder, model_files.FILES)
         check_replaceable(model_folder / "release", release_files.FILES)
     limit = None if memory is None else parse_size(memory)
+    error = "rmse" if feedback == "explicit" else "error"
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
             configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
             n_threads=threads, checkpoint=checkpoint,
-            callbacks=[lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")],
+            callbacks=[lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")],
         )  # fmt: skip
     if out is not None:
         run.model.release.save(out, sign_key)
@@ -157,8 +161,10 @@ def train(
         _print(run, report, model_folder)
 
 
-def _check_mode(method: str, mode: str, epsilon: float | None) -> None:
+def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
     if method == "sgd":
+        if feedback != "explicit":
+            raise InvalidArgument(f"--feedback {feedback} is refused: sgd learns from ratings only, take --method als")
         if epsilon is not None and epsilon != math.inf:
             raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
         return
@@ -248,10 +254,14 @@ def _checkpoint(folder: Path | None, every: int | None, minutes: float | None, r
 def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:
     from dpmf.compare.running import peak_memory
 
-    guarantee = run.model.guarantee
+    guarantee, ranking = run.model.guarantee, {}
+    if run.model.release.is_implicit:
+        names = ("recall@10", "ndcg@10", "popularity_recall@10", "popularity_ndcg@10")
+        ranking = {"feedback": "implicit", **{name: run.accuracy.get(name) for name in names}}
     return {
         "method": method,
         "mode": guarantee.mode,
+        **ranking,
         "rmse": run.accuracy.get("rmse"),
         "mae": run.accuracy.get("mae"),
         "baseline_rmse": run.accuracy.get("baseline_rmse"),
@@ -301,14 +311,7 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
         f"({report['updates_per_second'] / 1e6:.1f} M updates/s), {report['seconds']:.1f} s in all"
     )
     if run.accuracy:
-        rows = [("mean of your own ratings", run.accuracy["baseline_rmse"], "")]
-        if "biases_rmse" in run.accuracy:
-            rows.append(("private item biases alone", run.accuracy["biases_rmse"], ""))
-        rows.append((report["method"], run.accuracy["rmse"], f"{run.accuracy['mae']:.4f}"))
-        print_table("Held-out ratings", ("", "rmse", "mae"), rows)
-        if run.by_popularity:
-            buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
-            print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)
+        _print_accuracy(run, report["method"])
         say(METRICS_NOTE, "dim")
     say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
     if "user_epsilons" in report:
@@ -321,3 +324,22 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
         say(f"Release saved in {report['out']}")
     if model_folder is not None:
         say(f"Model saved in {model_folder}: sensitive, keep it inside", "yellow")
+
+
+def _print_accuracy(run: Run, method: str) -> None:
+    accuracy = run.accuracy
+    if run.model.release.is_implicit:
+        names = ("recall@10", "ndcg@10")
+        popular = "popularity alone" if run.model.guarantee.mode == "none" else "private popularity alone"
+        ranked = [(label, *(accuracy[prefix + name] for name in names))
+                  for label, prefix in ((popular, "popularity_"), (method, ""))]  # fmt: skip
+        print_table("Held-out items", ("", *names), ranked)
+        return
+    rows = [("mean of your own ratings", accuracy["baseline_rmse"], "")]
+    if "biases_rmse" in accuracy:
+        rows.append(("private item biases alone", accuracy["biases_rmse"], ""))
+    rows.append((method, accuracy["rmse"], f"{accuracy['mae']:.4f}"))
+    print_table("Held-out ratings", ("", "rmse", "mae"), rows)
+    if run.by_popularity:
+        buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
+        print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)

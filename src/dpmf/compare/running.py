@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.evaluation.evaluating import by_popularity
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import ALS, SGD, Method
@@ -37,7 +37,8 @@ class Run:
         n_ratings: how many ratings it was trained on.
         seconds: wall time of the training, set-up included.
         accuracy: rmse, mae and baseline_rmse on the held-out ratings, and of a private run biases_rmse, the error of
-            private item biases alone with all the budget; empty if nothing was held out.
+            private item biases alone with all the budget; for implicit feedback recall@10 and ndcg@10, and the same
+            with popularity_ before it, of popularity alone with all the budget; empty if nothing was held out.
         by_popularity: as `dpmf.evaluation.evaluating.by_popularity` returns it, of the model and of the baseline.
         streamed: whether the ratings stayed on the disk.
     """
@@ -86,12 +87,21 @@ def train_and_test(
     run = Run(model, round(len(train) * used), seconds, {})
     if test is None or not len(test):
         return run
+    if isinstance(method, ALS) and method.is_implicit:
+        alone = replace(method, n_factors=0, alpha=None).fit(train, n_threads=n_threads, user_budgets=user_budgets)
+        found, popular = (_ranking(one, test, n_threads) for one in (model, alone))
+        return replace(run, accuracy={**found, **{f"popularity_{name}": value for name, value in popular.items()}})
     errors, baseline = prediction_errors(model, test, n_threads=n_threads), baseline_errors(train, test)
     accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
     if isinstance(method, ALS) and model.guarantee.mode != "none":
         alone = replace(method, n_factors=0).fit(train, n_threads=n_threads, user_budgets=user_budgets)
         accuracy["biases_rmse"] = rmse(prediction_errors(alone, test, n_threads=n_threads))
     return replace(run, accuracy=accuracy, by_popularity=tuple(by_popularity(train, test, errors, baseline)))
+
+
+def _ranking(model: Model, test: Ratings, n_threads: int | None) -> dict[str, float]:
+    figures = evaluate(model, test, n_threads=n_threads)
+    return {name: figures[name] for name in ("recall@10", "ndcg@10")}
 
 
 def peak_memory() -> int | None:

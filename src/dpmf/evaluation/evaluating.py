@@ -12,6 +12,8 @@ The figures are for whoever holds the data: no guarantee covers them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,10 +35,10 @@ _POPULARITY = (0.01, 0.1, 0.5, 1.0)
 def evaluate(
     model: Model | Release, test: Ratings, *, known: Ratings | None = None, k: int = 10, n_threads: int | None = None
 ) -> dict[str, float]:
-    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k.
+    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; of implicit feedback, the last four.
 
-    Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on;
-    candidates are all items of the catalogue that the person has not already rated.
+    Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on, or, for
+    implicit feedback, all of them; candidates are all items of the catalogue that the person has not already rated.
 
     Args:
         model: a model, which knows its users; or a release, into which people are folded with their known ratings.
@@ -49,16 +51,19 @@ def evaluate(
     model = _folded(model, test, known, n_threads)
     if not len(test):
         raise InvalidArgument("there are no test ratings: hold out a larger part")
-    errors = prediction_errors(model, test, n_threads=n_threads)
-    indptr, relevant = _relevant(test)
+    figures: dict[str, float] = {}
+    if not model.release.is_implicit:
+        errors = prediction_errors(model, test, n_threads=n_threads)
+        figures = {"rmse": rmse(errors), "mae": mae(errors)}
+    _check_same(test, model.user_ids, model.release)
+    indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
     asked = np.flatnonzero(np.diff(indptr))
     batch = recommend_many(
         model.release, model.user_factors[asked], model.user_biases[asked], *_rows(model, asked), k, n_threads=n_threads
     )
     asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
     return {
-        "rmse": rmse(errors),
-        "mae": mae(errors),
+        **figures,
         f"recall@{k}": recall(batch.positions, asked_indptr, relevant),
         f"ndcg@{k}": ndcg(batch.positions, asked_indptr, relevant),
         f"hit_rate@{k}": hit_rate(batch.positions, asked_indptr, relevant),
@@ -81,6 +86,13 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
 
     run_tasks(predict, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
     return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values
+
+
+def popularity_figures(release: Release, known: Ratings, test: Ratings, *, k: int = 10) -> dict[str, float]:
+    """Return what `evaluate` does if everybody is recommended what most people have, for implicit feedback."""
+    counts = np.bincount(known.items, minlength=known.n_items).astype(np.float32)
+    popular = replace(release, item_factors=np.zeros((len(counts), 0), np.float32), item_biases=counts)
+    return evaluate(popular, test, known=known, k=k)
 
 
 def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:

@@ -2,7 +2,8 @@
 
 A rating is predicted as mean + b_i + c_j + u_i·v_j. Everybody fits their own b_i and u_i; c_j and v_j are made of sums
 over everybody, which are released with noise. Nothing else that depends on a person leaves. With an infinite epsilon
-it is plain alternating least squares, and not private.
+it is plain alternating least squares, and not private. For implicit feedback, what counts is which items people have,
+and not how they rate them: see `dpmf.methods.implicit`.
 
 >>> from dpmf.privacy import Budget
 >>> from dpmf.ratings.synthetic import make
@@ -30,9 +31,12 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
-from dpmf.methods.checks import positive, whole
+from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, release_of
+from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_observed import ObservedRounds
 from dpmf.methods.private_plan import Plan
 from dpmf.methods.private_run import private_run
 from dpmf.methods.resuming import fingerprint_of, identity_of
@@ -69,6 +73,9 @@ class ALS:
         n_epochs: the number of rounds. None chooses.
         budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
         regularization: the penalty on users' factors. None chooses.
+        feedback: whether ratings count ("explicit"), or which items people have, whatever their rating ("implicit").
+        alpha: for implicit feedback, how much more an item that a person has weighs than one that they do not have.
+            None chooses.
         moments: whether the users' second moments are measured once for all items ("shared") or for every item
             ("per-item"); the latter costs noise, and pays for large epsilon only.
         cap: how many ratings of a user count towards the sums at most; None for all. The user's weight is the same.
@@ -81,6 +88,8 @@ class ALS:
     n_epochs: int | None = None
     budget: Budget | None = None
     regularization: float | None = None
+    feedback: Literal["explicit", "implicit"] = "explicit"
+    alpha: float | None = None
     moments: Literal["shared", "per-item"] = "shared"
     cap: int | None = None
     items_public: bool = False
@@ -101,11 +110,24 @@ class ALS:
             positive("regularization", self.regularization)
         if self.moments not in ("shared", "per-item"):
             raise InvalidArgument(f"moments={self.moments!r} is not known: choose shared or per-item")
+        if self.feedback not in ("explicit", "implicit"):
+            raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")
+        if self.alpha is not None:
+            not_negative("alpha", self.alpha)
+        for name, given in (("alpha", self.alpha is not None and not self.is_implicit),
+                            ("moments", self.moments != "shared" and self.is_implicit)):  # fmt: skip
+            if given:
+                raise InvalidArgument(f"{name} means nothing for {self.feedback} feedback: leave it out")
         if self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: ALS protects users, which protects ratings too")
         whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         if self.noise_seed is not None:
             whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether it counts which items people have, not how they rate them."""
+        return self.feedback == "implicit"
 
     def fit(
         self,
@@ -120,7 +142,8 @@ class ALS:
         """Train on ratings.
 
         Args:
-            ratings: what to learn from, in memory; a private run needs a declared scale and catalogue.
+            ratings: what to learn from, in memory; a private run needs a declared catalogue, and, unless feedback is
+                implicit, a declared scale.
             n_threads: all CPUs this process may use by default.
             callbacks: called with the record of each round when it ends; all rounds are carried out, because a
                 guarantee says beforehand what will be released.
@@ -145,7 +168,9 @@ class ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
         assert self.budget is not None
         usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
-        if _LARGE_EPSILON < self.budget.epsilon < math.inf:
+        if self.is_implicit:
+            usual = implicit_defaults(self.budget)
+        elif _LARGE_EPSILON < self.budget.epsilon < math.inf:
             usual = {**usual, "n_factors": _LARGE_FACTORS}
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
@@ -162,6 +187,20 @@ class ALS:
         assert self.n_epochs is not None
         assert self.regularization is not None
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
+        if self.is_implicit:
+            assert self.alpha is not None
+            found = fit_observations(
+                counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
+                alpha=self.alpha, seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
+            )  # fmt: skip
+            release = release_of(
+                ratings, found.item_factors, found.item_biases, self.regularization, self.alpha,
+                self._configuration(), Guarantee.none(),
+            )  # fmt: skip
+            return Model(
+                release, ratings.user_ids, found.user_factors, found.user_biases, ratings.indptr, ratings.items,
+                found.history,
+            )  # fmt: skip
         found = factorize_ratings(
             counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
             seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
@@ -208,7 +247,11 @@ class ALS:
         with private_run(checkpoint, identity, plan.stages(), noise.seeded) as run:
             run.enter(ledger, ratings.name or "release", guarantee)
             mechanism = Mechanism(events, noise)
-            state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
+            state: PrivateRounds | ObservedRounds
+            if isinstance(plan, ObservedPlan):
+                state = ObservedRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
+            else:
+                state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
             history = run.carry_out(state, callbacks)
             mechanism.finish()
         return self._model(ratings, state, guarantee, history)
@@ -222,18 +265,21 @@ class ALS:
             user_budgets=f"{checksum_of((shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
         )  # fmt: skip
 
-    def _plan(self, n_items: int) -> Plan:
+    def _plan(self, n_items: int) -> Plan | ObservedPlan:
         assert self.budget is not None
         assert self.n_factors is not None
         assert self.n_epochs is not None
         assert self.regularization is not None
         whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
+        if self.is_implicit:
+            assert self.alpha is not None
+            return ObservedPlan(n_items, self.n_factors, self.n_epochs, self.regularization, self.alpha, self.budget)
         return Plan(
             n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization, self.budget
         )  # fmt: skip
 
     def _refuse_what_voids_a_guarantee(self, ratings: Ratings) -> None:
-        if not ratings.scale.declared:
+        if not ratings.scale.declared and not self.is_implicit:  # then ratings are not used, and the scale is not told
             raise InvalidArgument(
                 "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5), or "
                 "--scale 1:5"
@@ -246,11 +292,22 @@ class ALS:
 
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
         catalogue = _CATALOGUE_PUBLIC if ratings.catalogue.declared else _IDS_PUBLIC
-        return [_PUBLIC, catalogue, *([_PERSONAL] if user_budgets else [])]
+        public = IMPLICIT_ASSUMPTION if self.is_implicit else _PUBLIC
+        return [public, catalogue, *([_PERSONAL] if user_budgets else [])]
 
     def _model(
-        self, ratings: Ratings, state: PrivateRounds, guarantee: Guarantee, history: tuple[EpochRecord, ...]
+        self,
+        ratings: Ratings,
+        state: PrivateRounds | ObservedRounds,
+        guarantee: Guarantee,
+        history: tuple[EpochRecord, ...],
     ) -> Model:
+        seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
+        if isinstance(state, ObservedRounds):
+            release = release_of(
+                ratings, state.V, state.c, state.ridge, state.plan.alpha, self._configuration(), guarantee
+            )
+            return Model(release, ratings.user_ids, state.U, np.zeros(len(state.U), np.float32), *seen, history)
         bias, factors = state.ridge
         release = Release(
             items=ratings.catalogue,
@@ -262,10 +319,9 @@ class ALS:
             configuration=self._configuration(),
             guarantee=guarantee,
         )
-        seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
         return Model(release, ratings.user_ids, state.U, state.b, *seen, history)
 
     def _configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        hidden = ("budget", "noise_seed")
+        hidden = ("budget", "noise_seed", *(() if self.is_implicit else ("alpha",)))
         return {"method": "als", **{name: value for name, value in asdict(self).items() if name not in hidden}}

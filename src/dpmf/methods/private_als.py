@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
-from dpmf.engine.layout import equal_masses
-from dpmf.engine.threads import run_tasks
 from dpmf.kernels.bounded import add_counts, add_item_moments, add_moments, symmetric
 from dpmf.kernels.heldout import HeldOut, add_held_out_residuals
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.estimating import Estimate, standardized
 from dpmf.methods.private_plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, Plan, Stage
+from dpmf.methods.summing import over_users, release_sum, release_user_count
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
@@ -129,11 +128,7 @@ class PrivateRounds:
     def _measure_popularity(self) -> None:
         """Release the number of users and how much weight items get, and choose the weights in between."""
         n_items, bound = self.plan.n_items, self.plan.count_replaced
-        steps = self.mechanism.steps(USERS, bound)
-        valid = np.where((self.shares >= 0) & (self.shares <= 1), self.shares, 0.0)
-        total = np.trunc(valid * steps).astype(np.int64).sum(keepdims=True)
-        noise = 3 * self.mechanism.sd(USERS, bound)
-        self.n_users = max(float(self.mechanism.release(USERS, total, bound)[0]), noise, 1.0)
+        self.n_users = release_user_count(self.mechanism, USERS, bound, self.shares)
         weights, floor = np.ones(n_items), self.mechanism.sd(POPULARITY, bound)
         first = self._release(POPULARITY, bound, n_items, lambda *a: self._counts(weights, *a))
         self.weights = np.maximum(first, 2 * floor) ** -_RARE_EXPONENT
@@ -286,15 +281,10 @@ class PrivateRounds:
 
     def _release(self, what: str, bound: float, shape: int | tuple[int, ...], add: Callable[..., None]) -> Array:
         """Sum everybody's contributions, and release the sum."""
-        steps = self.mechanism.steps(what, bound)
-        sums = [np.zeros(shape, np.int64) for _ in range(self.n_threads)]
-        self._over_users(self.counted, lambda task, first, last: add(first, last, steps, sums[task]), self.n_threads)
-        return self.mechanism.release(what, sum(sums[1:], start=sums[0]), bound)
+        return release_sum(self.mechanism, what, bound, shape, add, self.counted, self.n_threads)
 
     def _over_users(self, ratings: Ratings, work: Callable[[int, int, int], Any], n_tasks: int) -> None:
-        """Call work(task, first, last) for ranges of users with about the same number of ratings."""
-        starts = equal_masses(np.diff(ratings.indptr) + 1, n_tasks).tolist()
-        run_tasks(lambda task: work(task, starts[task], starts[task + 1]), n_tasks, self.n_threads)
+        over_users(ratings, work, n_tasks, self.n_threads)
 
 
 def _directions(popularity: Array, liking: Array) -> Array:

@@ -13,19 +13,45 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
 from dpmf.engine.journal import Journal, alone_in, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
-from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_plan import Stage
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
+from dpmf.privacy.mechanism import Mechanism
 
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
+
+
+class Rounds(Protocol):
+    """What a run is made of; `PrivateRounds` and `ObservedRounds` say more."""
+
+    mechanism: Mechanism
+
+    def measure(self, stage: Stage) -> None:
+        """Release what a stage releases."""
+
+    def settle(self, stage: Stage) -> None:
+        """Let everybody compute their own part after a stage."""
+
+    def solve_users(self, *, final: bool = False) -> None:
+        """Let everybody compute their own part from what is public."""
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far."""
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned."""
+
+    def training_error(self) -> float:
+        """Return a figure for the holder of the data."""
 
 
 class PrivateRun:
@@ -74,7 +100,7 @@ class PrivateRun:
         if journal is not None:
             journal.enter()
 
-    def carry_out(self, state: PrivateRounds, callbacks: Sequence[Callback]) -> tuple[EpochRecord, ...]:
+    def carry_out(self, state: Rounds, callbacks: Sequence[Callback]) -> tuple[EpochRecord, ...]:
         """Carry out what is left, and return the records of all rounds that were not lost."""
         history = self._go_on(state)
         for place in range(self._next, len(self._stages)):
@@ -94,7 +120,7 @@ class PrivateRun:
             state.solve_users(final=True)  # the last stage is lost, and it would have done so
         return tuple(history)
 
-    def _go_on(self, state: PrivateRounds) -> list[EpochRecord]:
+    def _go_on(self, state: Rounds) -> list[EpochRecord]:
         """Take up the snapshot, and give up what earlier processes released or lost."""
         for place, stage in enumerate(self._stages[: self._next]):
             for what in stage.releases:
@@ -112,7 +138,7 @@ class PrivateRun:
         self._settle(self._finished - 1, state, seconds, history)
         return history
 
-    def _settle(self, place: int, state: PrivateRounds, seconds: float, history: list[EpochRecord]) -> None:
+    def _settle(self, place: int, state: Rounds, seconds: float, history: list[EpochRecord]) -> None:
         """Compute what users have of a stage, and append the record of a round."""
         stage, began = self._stages[place], time.perf_counter()
         state.settle(stage)
@@ -120,7 +146,7 @@ class PrivateRun:
         if stage.round is not None:
             history.append(EpochRecord(stage.round + 1, seconds, state.training_error()))
 
-    def _keep(self, place: int, state: PrivateRounds, seconds: float, history: list[EpochRecord]) -> None:
+    def _keep(self, place: int, state: Rounds, seconds: float, history: list[EpochRecord]) -> None:
         """Keep what a stage found at once, before users compute their part: it cannot be found again."""
         if self._snapshots is not None:
             facts = {"history": [asdict(record) for record in history], "seconds": seconds}

@@ -48,7 +48,8 @@ class Batch:
 
     def __getitem__(self, place: int) -> list[Recommendation]:
         pairs = zip(self.positions[place], self.scores[place], strict=True)
-        return [as_recommendation(self.release, item, score, clip=True) for item, score in pairs if item >= 0]
+        clip = not self.release.is_implicit
+        return [as_recommendation(self.release, item, score, clip=clip) for item, score in pairs if item >= 0]
 
     def __iter__(self) -> Iterator[list[Recommendation]]:
         return (self[place] for place in range(len(self)))

@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
+from dpmf.kernels.observed import solve_observers
 from dpmf.kernels.ridge import solve_people
 from dpmf.kernels.scoring import NEVER, keep_best
-from dpmf.model.release import Release
+from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.ratings.ids import Id
-
-_LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave more than one answer
 
 
 class Recommendation(NamedTuple):
@@ -64,9 +63,10 @@ class Person:
         return f"Person({len(self.rated)} rated items, {self.release!r})"
 
     def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
-        """Return the expected ratings of items (ids or titles), within the scale."""
-        places = [position_of(self.release, item) for item in items]
-        return np.clip(self._scores()[places].astype(np.float64), self.release.scale.lo, self.release.scale.hi)
+        """Return the expected ratings of items (ids or titles), within the scale; scores, for implicit feedback."""
+        release, places = self.release, [position_of(self.release, item) for item in items]
+        scores = self._scores()[places].astype(np.float64)
+        return scores if release.is_implicit else np.clip(scores, release.scale.lo, release.scale.hi)
 
     def recommend(
         self,
@@ -93,7 +93,7 @@ class Person:
         scores[[position_of(self.release, item) for item in exclude]] = NEVER
         if not include_rated:
             scores[self.rated] = NEVER
-        return best_of(self.release, scores, k, clip=True)
+        return best_of(self.release, scores, k, clip=not self.release.is_implicit)
 
     def _scores(self) -> NDArray[np.float32]:
         release = self.release
@@ -101,22 +101,30 @@ class Person:
         return np.asarray(scores, np.float32)
 
 
-def fold_in(release: Release, ratings: Mapping[Any, float]) -> Person:
+def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
     """Return a person fitted to their own ratings: ridge regression of bias and factors.
 
     Args:
         release: what is public.
-        ratings: item (id first, then exact title) → rating on the release's scale. Items outside the catalogue are
+        ratings: item (id first, then exact title) → rating on the release's scale. For implicit feedback, the items
+            that they have: a list, a set, or a mapping whose values do not matter. Items outside the catalogue are
             left out and listed in `Person.unknown`.
     """
+    if not release.is_implicit and not isinstance(ratings, Mapping):
+        raise InvalidArgument("this release is about ratings: give a mapping from items to ratings, not items alone")
+    if isinstance(ratings, str | bytes) or not isinstance(ratings, Iterable):
+        raise InvalidArgument(f"{ratings!r} is not a list of items: give [{ratings!r}]")
     known: dict[int, float] = {}
     unknown = []
-    for item, value in ratings.items():
-        _check_rating(release, item, value)
+    for item in ratings:
+        value = 1.0
+        if isinstance(ratings, Mapping) and not release.is_implicit:
+            value = ratings[item]
+            _check_rating(release, item, value)
         position = release.items.find(item)
         if position is None:
             unknown.append(item)
-        elif position in known:
+        elif position in known and not release.is_implicit:
             raise InvalidArgument(f"{item!r} is rated twice, by id and by title: keep one")
         else:
             known[position] = float(value)
@@ -142,11 +150,18 @@ def fold_in_many(
     biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
     chunk = 256
 
+    common = release.common if release.is_implicit else None  # once, before there are threads
+
     def solve(task: int) -> None:
+        first, last = task * chunk, min((task + 1) * chunk, n_people)
+        if common is not None:
+            solve_observers(
+                indptr, items, first, last, release.item_factors, release.item_biases, *common, release.alpha, factors
+            )
+            return
         solve_people(
-            indptr, items, values, task * chunk, min((task + 1) * chunk, n_people), release.item_factors,
-            release.item_biases, release.mean, release.ridge.bias, max(release.ridge.factors, _LEAST_RIDGE),
-            release.ridge.exponent, biases, factors,
+            indptr, items, values, first, last, release.item_factors, release.item_biases, release.mean,
+            release.ridge.bias, max(release.ridge.factors, LEAST_RIDGE), release.ridge.exponent, biases, factors,
         )  # fmt: skip
 
     run_tasks(solve, -(-n_people // chunk), n_threads)

@@ -3,7 +3,7 @@
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
 latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
 former and a digest of its own fields, so that damage shows, and, if wished, a signature of that digest, so that
-tampering shows too.
+tampering shows too. What is made from implicit feedback has format 3, which says so; all else has format 2.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -19,10 +19,11 @@ tampering shows too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,15 @@ from dpmf.ratings.ids import Id, Ids
 if TYPE_CHECKING:
     from dpmf.model.person import Person, Recommendation
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # the newest
+_EXPLICIT_VERSION = 2  # what ratings need: older dpmf reads it, and could not make sense of anything else
 TENSOR_FILE = "release.safetensors"
 FACTS_FILE = "release.json"
 FILES = (TENSOR_FILE, FACTS_FILE)
+LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave more than one answer
 _TENSORS = ("item_factors", "item_biases")
 _FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
+_IMPLICIT_FACTS = ("feedback", "alpha")  # of format 3 only
 _SEAL = ("digest", "signature")  # of all other fields; the signature is optional
 
 
@@ -73,6 +77,8 @@ class Release:
         ridge: how a person's own profile is fitted.
         configuration: how the model was trained, public facts only.
         guarantee: what is promised.
+        feedback: whether predictions are ratings ("explicit"), or scores for what people would have ("implicit").
+        alpha: how much more an item that a person has weighs in their fit than one they do not have; implicit only.
     """
 
     items: Items
@@ -83,6 +89,8 @@ class Release:
     ridge: Ridge
     configuration: Mapping[str, Any]
     guarantee: Guarantee
+    feedback: Literal["explicit", "implicit"] = "explicit"
+    alpha: float = 0.0
 
     def __repr__(self) -> str:
         """Return sizes and the mode of the guarantee."""
@@ -93,7 +101,19 @@ class Release:
         """K, the length of a factor vector."""
         return int(self.item_factors.shape[1])
 
-    def fold_in(self, ratings: Mapping[Any, float]) -> Person:
+    @property
+    def is_implicit(self) -> bool:
+        """Whether it is about what people have, not about how they rate it."""
+        return self.feedback == "implicit"
+
+    @cached_property
+    def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.observed`."""
+        from dpmf.kernels.observed import common_of
+
+        return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
+
+    def fold_in(self, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
         """Return a person made from their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
         from dpmf.model.person import fold_in
 
@@ -117,7 +137,7 @@ class Release:
             save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
             facts: dict[str, Any] = {
                 "format": "dpmf-release",
-                "version": FORMAT_VERSION,
+                "version": FORMAT_VERSION if self.is_implicit else _EXPLICIT_VERSION,
                 "mean": self.mean,
                 "scale": asdict(self.scale),
                 "ridge": asdict(self.ridge),
@@ -131,6 +151,8 @@ class Release:
                 "guarantee": self.guarantee.to_json(),
                 "sha256": sha256_of(work / TENSOR_FILE),
             }
+            if self.is_implicit:
+                facts |= {"feedback": self.feedback, "alpha": self.alpha}
             facts["digest"] = digest_of(facts)
             if key is not None:
                 facts["signature"] = sign(facts["digest"], key)
@@ -168,6 +190,8 @@ class Release:
                 ridge=_ridge(facts["version"], **facts["ridge"]),
                 configuration=facts["configuration"],
                 guarantee=_guarantee(facts["guarantee"], facts["version"]),
+                feedback=facts.get("feedback", "explicit"),
+                alpha=_number(facts.get("alpha", 0.0)),
             )
             release._check()
         except (KeyError, TypeError, ValueError) as error:
@@ -187,6 +211,8 @@ class Release:
             raise ValueError(f"the mean {self.mean} should be on the scale {self.scale}")
         if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and 0 <= ridge.exponent <= 1):
             raise ValueError("the ridge penalties should be numbers from 0 on, and their exponent one from 0 to 1")
+        if self.feedback not in ("explicit", "implicit") or not 0 <= self.alpha < math.inf:
+            raise ValueError("the feedback should be explicit or implicit, and alpha a number from 0 on")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
 
@@ -242,6 +268,8 @@ def _checked_facts(folder: Path) -> dict[str, Any]:
 
 def _check_fields(folder: Path, facts: dict[str, Any]) -> None:
     required = {*_FACTS, "digest"} if facts["version"] > 1 else set(_FACTS)
+    if facts["version"] > _EXPLICIT_VERSION:
+        required |= set(_IMPLICIT_FACTS)
     optional = {"signature"} if facts["version"] > 1 else set()
     odd = sorted((required - set(facts)) | (set(facts) - required - optional))
     if odd:

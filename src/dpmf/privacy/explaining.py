@@ -24,6 +24,7 @@ class Facts:
         scale: of the ratings, such as "1:5".
         catalogue_declared: whether the list of items was given, not learnt from the ratings.
         method: how the model was trained.
+        feedback: "explicit" if ratings counted, "implicit" if only which items people have.
     """
 
     n_items: int
@@ -31,6 +32,7 @@ class Facts:
     scale: str
     catalogue_declared: bool
     method: str
+    feedback: str = "explicit"
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,15 @@ _PUBLIC = (
 
 def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     source = "given beforehand" if facts.catalogue_declared else "learnt from the ratings"
+    model = f"a bias each, the mean rating, the scale {facts.scale}, titles"
+    if facts.feedback == "implicit":
+        model = "a popularity each, titles"
     holds = (
-        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and a bias each, the mean "
-        f"rating, the scale {facts.scale}, titles, and how it was trained (method {facts.method}). It holds no user "
-        "and no rating."
+        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and "
+        f"{model}, and how it was trained (method {facts.method}). It holds no user and no rating."
     )
+    if facts.feedback == "implicit":
+        holds += " Only which items people have was used for it, not how they rated them."
     if not guarantee.releases:
         return (holds,)
     return holds, f"Made from the ratings: {', '.join(guarantee.releases)}. All else is taken to be public."

@@ -1,0 +1,87 @@
+"""Implicit feedback: what people have says what they would have next, however they rate it.
+
+Everything a person has is a 1, everything else a 0; ratings' values are not used at all. A score is c_j + u_i·v_j, c_j
+being the share of people who have the item (0 without privacy, where factors find it by themselves), and people are
+fitted as `dpmf.kernels.observed` says. Scores are for ranking: there is no scale that they lie on.
+
+>>> from dpmf.privacy import Budget
+>>> implicit_defaults(Budget(1.0))["n_factors"] < implicit_defaults(Budget(float("inf")))["n_factors"]
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.methods.alternating import Callback, Factorization, factorize_observations
+from dpmf.model import Release, Ridge
+from dpmf.privacy import Budget, Guarantee
+from dpmf.ratings import Ratings, Scale
+
+IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
+_SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
+_PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 1.0, "alpha": 1.0}
+_PRIVATE: dict[str, Any] = {"n_factors": 8, "n_epochs": 3, "regularization": 0.3, "alpha": 0.0}
+_LARGE_EPSILON, _LARGE_FACTORS = 10.0, 32
+
+
+def implicit_defaults(budget: Budget) -> dict[str, Any]:
+    """Return what the method chooses where nothing was said, from public facts alone."""
+    if not budget.is_finite:
+        return _PLAIN
+    return {**_PRIVATE, "n_factors": _LARGE_FACTORS} if budget.epsilon > _LARGE_EPSILON else _PRIVATE
+
+
+def fit_observations(
+    ratings: Ratings,
+    *,
+    n_factors: int,
+    n_epochs: int,
+    regularization: float,
+    alpha: float,
+    seed: int,
+    n_threads: int,
+    callbacks: Iterable[Callback],
+    checkpoint: Checkpoint | None,
+) -> Factorization:
+    """Return exact factors of what people have, or, without factors, the share of people who have an item."""
+    if not n_factors:
+        counts = np.bincount(ratings.items, minlength=ratings.n_items) / max(ratings.n_users, 1)
+        nobody, nothing = np.zeros((ratings.n_users, 0), np.float32), np.zeros((ratings.n_items, 0), np.float32)
+        return Factorization(
+            0.0, nobody, np.zeros(ratings.n_users, np.float32), nothing, counts.astype(np.float32), ()
+        )  # fmt: skip
+    return factorize_observations(
+        ratings, n_factors=n_factors, n_epochs=n_epochs, regularization=regularization,
+        weights=np.full(len(ratings), alpha, np.float32), seed=seed, n_threads=n_threads, callbacks=callbacks,
+        checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def release_of(
+    ratings: Ratings,
+    item_factors: NDArray[np.float32],
+    item_biases: NDArray[np.float32],
+    ridge: float,
+    alpha: float,
+    configuration: Mapping[str, Any],
+    guarantee: Guarantee,
+) -> Release:
+    """Return the release of item factors and biases; of the ratings it takes the catalogue only."""
+    return Release(
+        items=ratings.catalogue,
+        scale=_SCALE,
+        mean=0.0,
+        item_factors=item_factors,
+        item_biases=item_biases,
+        ridge=Ridge(0.0, ridge),
+        configuration=dict(configuration),
+        guarantee=guarantee,
+        feedback="implicit",
+        alpha=float(alpha),
+    )

@@ -1,0 +1,89 @@
+"""What a private run on implicit feedback will release, known before it starts.
+
+>>> from dpmf.privacy import Budget
+>>> plan = ObservedPlan(n_items=100, n_factors=2, n_rounds=3, user_ridge=1.0, alpha=1.0, budget=Budget(1))
+>>> [stage.name for stage in plan.stages()], len(plan.events())
+(['the count of items', 'round 1', 'round 2', 'round 3'], 4)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Stage
+from dpmf.privacy.budget import Budget
+from dpmf.privacy.calibration import Part, gaussian_events
+from dpmf.privacy.events import GaussianEvent
+
+_USER_SHARE = 0.002
+_POPULARITY_SHARE = 0.1
+_MOMENT_SHARE = 0.04
+_FORGET = 0.3
+
+
+@dataclass(frozen=True)
+class ObservedPlan:
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        n_factors: K; with 0 there is popularity only.
+        n_rounds: how often factors are measured.
+        user_ridge: the penalty on a person's factors, relative to the mean square of an item's.
+        alpha: how much more an item that a person has weighs in the fit than one that they do not have.
+        budget: what may be spent.
+    """
+
+    n_items: int
+    n_factors: int
+    n_rounds: int
+    user_ridge: float
+    alpha: float
+    budget: Budget
+
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for."""
+        m, K, T = self.n_items, self.n_factors, self.n_rounds
+        users = Part(USERS, _USER_SHARE, 1, 1)
+        if not K:
+            return gaussian_events(self.budget, [users, Part(POPULARITY, 1 - _USER_SHARE, 1, m)])
+        left = 1 - _USER_SHARE - _POPULARITY_SHARE
+        triangle = (K + 1) * (K + 2) // 2
+        return gaussian_events(
+            self.budget,
+            [
+                users,
+                Part(POPULARITY, _POPULARITY_SHARE, 1, m),
+                Part(MOMENTS, _MOMENT_SHARE * left, T, T * triangle),
+                Part(FACTORS, (1 - _MOMENT_SHARE) * left, T, T * m * (K + 1)),
+            ],
+        )
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run, in order; together they make every release once."""
+        rounds = range(self.n_rounds if self.n_factors else 0)
+        return (
+            Stage("the count of items", (USERS, POPULARITY)),
+            *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds),
+        )
+
+    @property
+    def forget(self) -> float:
+        """How much less earlier measurements count in a round."""
+        return _FORGET
+
+    @property
+    def height(self) -> float:
+        """How much popularity counts beside the factors."""
+        return 0.5
+
+    @property
+    def replaced(self) -> float:
+        """By how much the distance of two contributions may exceed the bound on one."""
+        return 2.0 if self.budget.neighbours == "replace" else 1.0
+
+    @property
+    def count_replaced(self) -> float:
+        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
+        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
