@@ -14,7 +14,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_observed import ObservedRounds
 from dpmf.methods.private_plan import Plan
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.mechanism import Mechanism
@@ -24,7 +26,8 @@ from dpmf.ratings.ids import Ids
 from dpmf.ratings.trimming import trimmed
 
 ROUNDS = 3
-PUBLIC_STATE = ("c", "V", "weights", "totals", "popularity", "n_users", "mean", "clip", "ridge")
+PUBLIC_STATE = ("c", "V", "weights", "totals", "popularity", "n_users", "mean", "clip", "ridge", "total", "counts")
+Rounds = PrivateRounds | ObservedRounds
 Pair = tuple[int, float]
 
 
@@ -68,7 +71,7 @@ class Someone:
 class Setting:
     """What is public."""
 
-    plan: Plan
+    plan: Plan | ObservedPlan
     cap: int | None
     scale: Scale
     checked: bool  # whether ratings come in by the front door, which refuses what is no rating
@@ -92,20 +95,18 @@ class Setting:
             scale=self.scale,
         )
 
-    def run(self, people: list[Someone], script: list[Record] | None = None) -> tuple[PrivateRounds, list[Record]]:
+    def run(self, people: list[Someone], script: list[Record] | None = None) -> tuple[Rounds, list[Record]]:
         """Carry out all rounds, on the sums of these people, or on what the script says was seen."""
         ratings = self.ratings(people)
         shares = {one.name: one.share for one in people}
         recorder = Recorder(self.plan.events(), script)
-        state = PrivateRounds(
-            self.plan,
-            ratings,
-            ratings if self.cap is None else trimmed(ratings, self.cap, seed=5),
-            np.array([shares[int(name)] for name in ratings.user_ids]),
-            recorder,
-            seed=3,
-            n_threads=self.n_threads,
-        )
+        counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=5)
+        weights = np.array([shares[int(name)] for name in ratings.user_ids])
+        state: Rounds
+        if isinstance(self.plan, ObservedPlan):
+            state = ObservedRounds(self.plan, ratings, counted, weights, recorder, seed=3, n_threads=self.n_threads)
+        else:
+            state = PrivateRounds(self.plan, ratings, counted, weights, recorder, seed=3, n_threads=self.n_threads)
         for place, stage in enumerate(self.plan.stages()):
             if place in self.lost:
                 for what in stage.releases:
@@ -129,18 +130,19 @@ def wild(scale: Scale) -> st.SearchStrategy[float]:
 
 
 @st.composite
-def settings_of_runs(draw: st.DrawFn, neighbours: str) -> Setting:
-    plan = Plan(
-        n_items=draw(st.integers(2, 8)),
-        n_factors=draw(st.integers(0, 3)),
-        n_rounds=ROUNDS,
-        per_item=draw(st.booleans()),
-        user_ridge=draw(st.sampled_from([0.1, 1e-3])),
-        budget=Budget(draw(st.sampled_from([0.2, 5.0, 50.0])), neighbours=neighbours),
-    )
+def settings_of_runs(draw: st.DrawFn, neighbours: str, implicit: bool) -> Setting:
+    n_items, n_factors, ridge = draw(st.integers(2, 8)), draw(st.integers(0, 3)), draw(st.sampled_from([0.1, 1e-3]))
+    budget = Budget(draw(st.sampled_from([0.2, 5.0, 50.0])), neighbours=neighbours)
+    plan: Plan | ObservedPlan
+    if implicit:
+        plan = ObservedPlan(n_items, n_factors, ROUNDS, ridge, draw(st.sampled_from([0.0, 2.0])), budget)
+    else:
+        plan = Plan(n_items, n_factors, ROUNDS, draw(st.booleans()), ridge, budget)
     scale = draw(st.sampled_from([Scale(1, 5), Scale(0.5, 5), Scale(0, 100), Scale(-1, 1)]))
     cap = draw(st.sampled_from([None, 1, 3]))
-    lost = draw(st.one_of(st.just(frozenset[int]()), st.frozensets(st.integers(1, len(plan.stages()) - 1))))
+    last = len(plan.stages()) - 1
+    some = st.frozensets(st.integers(1, last)) if last else st.nothing()
+    lost = draw(st.one_of(st.just(frozenset[int]()), some))
     return Setting(plan, cap, scale, draw(st.booleans()), draw(st.sampled_from([1, 2])), lost)
 
 
@@ -156,9 +158,9 @@ def someone(setting: Setting, name: int, share: float = 1.0) -> st.SearchStrateg
 
 
 @st.composite
-def worlds(draw: st.DrawFn, neighbours: str) -> tuple[Setting, list[Someone], Someone, Someone]:
+def worlds(draw: st.DrawFn, neighbours: str, implicit: bool) -> tuple[Setting, list[Someone], Someone, Someone]:
     """Draw a setting, a crowd, and two people who are not in it and have the same name and share."""
-    setting = draw(settings_of_runs(neighbours))
+    setting = draw(settings_of_runs(neighbours, implicit))
     crowd = [draw(someone(setting, name)) for name in range(10, 10 + draw(st.integers(1, 3)))]
     name = draw(st.sampled_from([-7, 11, 99]))  # before, among or after the others
     crowd = [replace(one, name=one.name + (one.name >= name)) for one in crowd]
@@ -177,45 +179,45 @@ def check_distances(first: list[Record], second: list[Record], setting: Setting,
         assert distance * Fraction(multipliers[one.what]) ** 2 <= (Fraction(share) * STEPS_PER_SD) ** 2, one.what
 
 
-def check_same_public_state(first: PrivateRounds, second: PrivateRounds) -> None:
+def check_same_public_state(first: Rounds, second: Rounds) -> None:
     """What everybody saw was the same, so everything that is made public has the same bits."""
     for name in PUBLIC_STATE:
         if hasattr(first, name):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-@given(drawn=worlds("add-remove"))
+feedback = pytest.mark.parametrize("implicit", [False, True], ids=["explicit", "implicit"])
+
+
+@feedback
+@given(data=st.data())
 @settings(max_examples=100)
-def test_nobody_who_joins_moves_a_sum_by_more_than_its_bound(
-    drawn: tuple[Setting, list[Someone], Someone, Someone],
-) -> None:
-    setting, crowd, worst, _ = drawn
+def test_nobody_who_joins_moves_a_sum_by_more_than_its_bound(implicit: bool, data: st.DataObject) -> None:
+    setting, crowd, worst, _ = data.draw(worlds("add-remove", implicit))
     without, before = setting.run(crowd)
     within, after = setting.run([*crowd, worst], script=before)
-    event(f"K={setting.plan.n_factors} per item={setting.plan.per_item} checked={setting.checked}")
+    event(f"K={setting.plan.n_factors} checked={setting.checked}")
     check_distances(before, after, setting, worst.share)
     check_same_public_state(without, within)
 
 
-@given(drawn=worlds("add-remove"))
+@feedback
+@given(data=st.data())
 @settings(max_examples=40)
-def test_nobody_who_leaves_moves_a_sum_by_more_than_its_bound(
-    drawn: tuple[Setting, list[Someone], Someone, Someone],
-) -> None:
+def test_nobody_who_leaves_moves_a_sum_by_more_than_its_bound(implicit: bool, data: st.DataObject) -> None:
     """Here the sums that everybody saw are those with the person, so that the rounds follow their ratings."""
-    setting, crowd, worst, _ = drawn
+    setting, crowd, worst, _ = data.draw(worlds("add-remove", implicit))
     within, before = setting.run([*crowd, worst])
     without, after = setting.run(crowd, script=before)
     check_distances(before, after, setting, worst.share)
     check_same_public_state(within, without)
 
 
-@given(drawn=worlds("replace"))
+@feedback
+@given(data=st.data())
 @settings(max_examples=70)
-def test_nobody_who_is_replaced_moves_a_sum_by_more_than_its_bound(
-    drawn: tuple[Setting, list[Someone], Someone, Someone],
-) -> None:
-    setting, crowd, worst, opposite = drawn
+def test_nobody_who_is_replaced_moves_a_sum_by_more_than_its_bound(implicit: bool, data: st.DataObject) -> None:
+    setting, crowd, worst, opposite = data.draw(worlds("replace", implicit))
     one, before = setting.run([*crowd, worst])
     other, after = setting.run([*crowd, opposite], script=before)
     check_distances(before, after, setting, worst.share)
@@ -279,3 +281,51 @@ def test_the_plan_lists_every_number_that_is_released(n_factors: int, per_item: 
         sizes = [record.sums.size for record in records if record.what == one.what]
         assert (len(sizes), sum(sizes)) == (one.count, one.coordinates)
     assert [record.what for record in records] == [what for stage in plan.stages() for what in stage.releases]
+
+
+# Implicit feedback
+
+
+def observers(neighbours: str = "add-remove", n_factors: int = 2) -> tuple[Setting, list[Someone], Someone]:
+    """Return a setting, two people, and somebody who has one item only, and so counts for as much as anybody can."""
+    plan = ObservedPlan(4, n_factors, ROUNDS, 0.3, 1.0, Budget(50.0, neighbours=neighbours))
+    return Setting(plan, None, Scale(1, 5), checked=True, n_threads=1), opposites()[0], Someone(12, [(0, 5.0)])
+
+
+def test_somebody_with_one_item_comes_near_the_bounds() -> None:
+    setting, crowd, single = observers()
+    _, first = setting.run(crowd)
+    _, second = setting.run([*crowd, single], script=first)
+    reached: dict[str, float] = {}
+    for one, other in zip(first, second, strict=True):
+        distance = math.dist(one.sums.ravel(), other.sums.ravel()) / one.steps / one.sensitivity
+        reached[one.what] = max(distance, reached.get(one.what, 0.0))
+    assert min(reached["number of users"], reached["item popularity"]) > 0.99
+    assert min(reached["item factors"], reached["user moments"]) > 0.6
+
+
+@pytest.mark.parametrize("share", [0.0, math.nan, math.inf, -1.0, 1.1])
+def test_whoever_has_no_share_moves_nothing_by_what_they_have(share: float) -> None:
+    setting, crowd, single = observers()
+    _, before = setting.run(crowd)
+    _, after = setting.run([*crowd, replace(single, share=share)], script=before)
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one.sums, other.sums)
+
+
+def test_how_people_rate_what_they_have_moves_nothing() -> None:
+    setting, crowd, _ = observers()
+    others = [replace(one, rated=[(item, 6.0 - value) for item, value in one.rated]) for one in crowd]
+    for one, other in zip(setting.run(crowd)[1], setting.run(others)[1], strict=True):
+        np.testing.assert_array_equal(one.sums, other.sums)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("n_factors", [0, 1, 5])
+def test_the_plan_for_implicit_feedback_lists_every_number(n_factors: int, neighbours: str) -> None:
+    setting, crowd, single = observers(neighbours, n_factors)
+    _, records = setting.run([*crowd, single])
+    for one in setting.plan.events():
+        sizes = [record.sums.size for record in records if record.what == one.what]
+        assert (len(sizes), sum(sizes)) == (one.count, one.coordinates)
+    assert [record.what for record in records] == [what for stage in setting.plan.stages() for what in stage.releases]

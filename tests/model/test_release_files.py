@@ -18,7 +18,7 @@ from dpmf.methods import SGD
 from dpmf.model import Release
 from dpmf.model import release as release_module
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
-from dpmf.ratings import Items, Ratings
+from dpmf.ratings import Items, Ratings, Scale
 
 FIELDS = {"format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256", "digest"}
 Damage = Callable[[Path], object]
@@ -241,3 +241,46 @@ def test_a_folder_of_others_is_not_overwritten(release: Release, tmp_path: Path)
 def test_no_folder_is_an_argument_error_that_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"no release at .*: name the folder"):
         Release.load(tmp_path / "nowhere")
+
+
+def implicit(release: Release) -> Release:
+    return replace(release, scale=Scale(0, 1), mean=0.0, feedback="implicit", alpha=2.0)
+
+
+def test_only_implicit_feedback_needs_the_newest_format(release: Release, tmp_path: Path) -> None:
+    """So whoever has an older dpmf goes on reading releases of ratings, and is told to update for others."""
+    release.save(tmp_path / "ratings")
+    implicit(release).save(tmp_path / "items")
+    facts = [json.loads((tmp_path / name / "release.json").read_text()) for name in ("ratings", "items")]
+    assert [one["version"] for one in facts] == [2, 3]
+    assert facts[1].keys() - facts[0].keys() == {"feedback", "alpha"}
+    back = Release.load(tmp_path / "items")
+    assert (back.feedback, back.alpha, back.is_implicit) == ("implicit", 2.0, True)
+    assert back.fold_in([40]).recommend(3) == implicit(release).fold_in([40]).recommend(3)
+    assert not Release.load(tmp_path / "ratings").is_implicit
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts.pop("alpha"),
+        lambda facts: facts.pop("feedback"),
+        lambda facts: facts.update(version=2),
+        lambda facts: facts.update(alpha=-1.0),
+        lambda facts: facts.update(alpha="1"),
+        lambda facts: facts.update(feedback="both"),
+        lambda facts: facts.update(users=7),
+    ],
+)
+def test_a_damaged_release_of_implicit_feedback_is_refused(
+    release: Release, tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    implicit(release).save(tmp_path / "release")
+    edit(change)(tmp_path / "release")
+    with pytest.raises(DamagedFile):
+        Release.load(tmp_path / "release")
+
+
+def test_items_alone_are_not_enough_for_a_release_of_ratings(release: Release) -> None:
+    with pytest.raises(InvalidArgument, match="give a mapping from items to ratings"):
+        release.fold_in([10, 20])

@@ -25,16 +25,20 @@ from dpmf.ratings import Ratings, Scale
 
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
 _SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
-_PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 1.0, "alpha": 1.0}
-_PRIVATE: dict[str, Any] = {"n_factors": 8, "n_epochs": 3, "regularization": 0.3, "alpha": 0.0}
-_LARGE_EPSILON, _LARGE_FACTORS = 10.0, 32
+_PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
+_PRIVATE: dict[str, Any] = {"n_factors": 6, "n_epochs": 3, "regularization": 0.3, "alpha": 0.0}
+_LARGE_EPSILON = 3.0  # from there on there is something to tell more factors apart by
+_SMALL_EPSILON, _SMALL_RIDGE = 1.0, 3.0  # below it factors are mostly noise, and are held down
+_LARGE: dict[str, Any] = {**_PRIVATE, "n_factors": 16, "n_epochs": 4}
 
 
 def implicit_defaults(budget: Budget) -> dict[str, Any]:
     """Return what the method chooses where nothing was said, from public facts alone."""
     if not budget.is_finite:
         return _PLAIN
-    return {**_PRIVATE, "n_factors": _LARGE_FACTORS} if budget.epsilon > _LARGE_EPSILON else _PRIVATE
+    if budget.epsilon < _SMALL_EPSILON:
+        return {**_PRIVATE, "regularization": _SMALL_RIDGE}
+    return _LARGE if budget.epsilon >= _LARGE_EPSILON else _PRIVATE
 
 
 def fit_observations(

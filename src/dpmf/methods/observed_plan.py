@@ -17,9 +17,11 @@ from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import GaussianEvent
 
 _USER_SHARE = 0.002
-_POPULARITY_SHARE = 0.1
+_POPULARITY_SHARES = (0.2, 0.35, 0.8)  # least, for an epsilon of 1, and most
+_SHARE_EXPONENT = 1.3
 _MOMENT_SHARE = 0.04
-_FORGET = 0.3
+_FORGET = 0.3  # of what earlier rounds found: it was about other factors of people
+_HEIGHTS = (0.5, 1.0)  # for an epsilon of 1 and more, and of half of that and less
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class ObservedPlan:
         users = Part(USERS, _USER_SHARE, 1, 1)
         if not K:
             return gaussian_events(self.budget, [users, Part(POPULARITY, 1 - _USER_SHARE, 1, m)])
-        left = 1 - _USER_SHARE - _POPULARITY_SHARE
+        share = self.popularity_share
+        left = 1 - _USER_SHARE - share
         triangle = (K + 1) * (K + 2) // 2
         return gaussian_events(
             self.budget,
             [
                 users,
-                Part(POPULARITY, _POPULARITY_SHARE, 1, m),
+                Part(POPULARITY, share, 1, m),
                 Part(MOMENTS, _MOMENT_SHARE * left, T, T * triangle),
                 Part(FACTORS, (1 - _MOMENT_SHARE) * left, T, T * m * (K + 1)),
             ],
@@ -75,8 +78,15 @@ class ObservedPlan:
 
     @property
     def height(self) -> float:
-        """How much popularity counts beside the factors."""
-        return 0.5
+        """How much popularity counts beside the factors: the less there is to spend, the more."""
+        least, most = _HEIGHTS
+        return min(max(least / self.budget.epsilon, least), most)
+
+    @property
+    def popularity_share(self) -> float:
+        """The part of the budget that popularity gets before the rounds: with little to spend, it is what remains."""
+        least, usual, most = _POPULARITY_SHARES
+        return float(min(max(usual * self.budget.epsilon**-_SHARE_EXPONENT, least), most))
 
     @property
     def replaced(self) -> float:

@@ -42,12 +42,10 @@ from dpmf.streams import stream_key
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 _RADIUS = 1.0  # the longest factors of a user that count in full
-_MEAN_SQUARE = 0.5  # of users' factors, to which they are scaled after every round
-_LEAST_GAIN = 3.0  # in likelihood, by the logarithm, of a direction that is kept
-_POWER = 0.75  # item factors differ in size about as this power of popularity does
+_MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every round
 _SPREAD_OF_COUNTS = 1.2  # mean of √n times mean of 1/√n, n being how many items people have
 _LIFT = 0.5  # of the mean of √n: people who have fewer items than its square count in full in moments
-_SAMPLING = 1.0
+_SAMPLING = 0.3  # of what a random choice of people would add to noise
 
 
 @dataclass(eq=False)
@@ -165,7 +163,8 @@ class ObservedRounds:
         self._refine_counts(sums[:, K] / plan.height, noise / plan.height)
         self.total = max(float(moments[K, K]), 3 * moment_noise, self.total / 3)
         self._set_popularity()
-        self._refine_factors(sums[:, :K], noise, moments[:K, :K], moments[:K, K], 2 * moment_noise)
+        mean = _likely(moments[:K, K], moment_noise / math.sqrt(2))
+        self._refine_factors(sums[:, :K], noise, moments[:K, :K], mean, 2 * moment_noise)
         if not first:
             self._rescale(float(np.trace(moments[:K, :K])) / self.total)
 
@@ -179,24 +178,21 @@ class ObservedRounds:
     def _refine_factors(self, sums: Array, noise: float, moments: Array, mean: Array, floor: float) -> None:
         """Solve for item factors in the basis in which the second moment is diagonal, and average over rounds.
 
-        Factors are about in proportion to a power of popularity, and are compared among items without it.
+        Factors are about in proportion to popularity, and are compared among items relative to it.
         """
         spread, basis = np.linalg.eigh(moments)
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
-        c, alpha, size = self.c.astype(np.float64)[:, None], self.plan.alpha, self._sizes()
+        c, alpha = self.c.astype(np.float64)[:, None], self.plan.alpha
         own = 1 + alpha * (1 - c)  # how much those who have the item count
-        through = spread * (1 + alpha * c) * size
+        through = spread * (1 + alpha * c) * c
         measured = (own * sums - c * mean) @ basis / through
         before = self._factors.turned(basis)
         after = before.refined(measured, (own * noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * own**2 * self.counts[:, None] * spread / self.total / self._mean_root() / through**2
         self._factors = after.turned(basis.T)
         popularity = standardized(np.log(self.counts))
-        likely = after.shrunk(popularity, sampling, _LEAST_GAIN)
-        self.V = (size * (likely @ basis.T)).astype(np.float32)
-
-    def _sizes(self) -> Array:
-        return np.asarray(self.c.astype(np.float64)[:, None] ** _POWER)
+        likely = after.shrunk(popularity, sampling)
+        self.V = (c * (likely @ basis.T)).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""
@@ -246,3 +242,9 @@ class ObservedRounds:
 
     def _over_users(self, ratings: Ratings, work: Callable[[int, int, int], Any]) -> None:
         over_users(ratings, work, 16 * self.n_threads, self.n_threads)
+
+
+def _likely(noisy: Array, sd: float) -> Array:
+    """Return numbers shrunk as far as noise of this standard deviation alone could have made them so long (Stein)."""
+    length = float(noisy @ noisy)
+    return noisy * max(0.0, 1.0 - len(noisy) * sd**2 / max(length, 1e-300))
