@@ -25,7 +25,8 @@ from dpmf.kernels.bounded import (
     weight_scale,
 )
 from dpmf.kernels.heldout import HeldOut, add_held_out_residuals, held_out_reference
-from dpmf.kernels.observed import Observing, add_observed, add_spreads, common_of, observed_reference
+from dpmf.kernels.observed import common_of
+from dpmf.kernels.observed_sums import Observing, add_observed, add_spreads, observed_reference
 
 Sums = NDArray[np.int64]
 INTS = np.iinfo(np.int32)

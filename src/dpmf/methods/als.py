@@ -32,7 +32,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
 from dpmf.methods.checks import not_negative, positive, whole
-from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, release_of
+from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, model_of, release_of
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
@@ -188,19 +188,7 @@ class ALS:
         assert self.regularization is not None
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         if self.is_implicit:
-            assert self.alpha is not None
-            found = fit_observations(
-                counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
-                alpha=self.alpha, seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
-            )  # fmt: skip
-            release = release_of(
-                ratings, found.item_factors, found.item_biases, self.regularization, self.alpha,
-                self._configuration(), Guarantee.none(),
-            )  # fmt: skip
-            return Model(
-                release, ratings.user_ids, found.user_factors, found.user_biases, ratings.indptr, ratings.items,
-                found.history,
-            )  # fmt: skip
+            return fit_observations(ratings, counted, self._configuration(), n_threads, callbacks, checkpoint)
         found = factorize_ratings(
             counted, n_factors=self.n_factors, n_epochs=self.n_epochs, regularization=self.regularization,
             seed=self.seed, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint,
@@ -302,12 +290,11 @@ class ALS:
         guarantee: Guarantee,
         history: tuple[EpochRecord, ...],
     ) -> Model:
-        seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
         if isinstance(state, ObservedRounds):
             release = release_of(
                 ratings, state.V, state.c, state.ridge, state.plan.alpha, self._configuration(), guarantee
             )
-            return Model(release, ratings.user_ids, state.U, np.zeros(len(state.U), np.float32), *seen, history)
+            return model_of(release, ratings, state.U, history)
         bias, factors = state.ridge
         release = Release(
             items=ratings.catalogue,
@@ -319,6 +306,7 @@ class ALS:
             configuration=self._configuration(),
             guarantee=guarantee,
         )
+        seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
         return Model(release, ratings.user_ids, state.U, state.b, *seen, history)
 
     def _configuration(self) -> dict[str, Any]:

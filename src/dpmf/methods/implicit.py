@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.methods.alternating import Callback, Factorization, factorize_observations
-from dpmf.model import Release, Ridge
+from dpmf.methods.alternating import Callback, factorize_observations
+from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Ratings, Scale
 
@@ -42,29 +42,39 @@ def implicit_defaults(budget: Budget) -> dict[str, Any]:
 
 
 def fit_observations(
-    ratings: Ratings,
-    *,
-    n_factors: int,
-    n_epochs: int,
-    regularization: float,
-    alpha: float,
-    seed: int,
-    n_threads: int,
-    callbacks: Iterable[Callback],
-    checkpoint: Checkpoint | None,
-) -> Factorization:
-    """Return exact factors of what people have, or, without factors, the share of people who have an item."""
-    if not n_factors:
-        counts = np.bincount(ratings.items, minlength=ratings.n_items) / max(ratings.n_users, 1)
-        nobody, nothing = np.zeros((ratings.n_users, 0), np.float32), np.zeros((ratings.n_items, 0), np.float32)
-        return Factorization(
-            0.0, nobody, np.zeros(ratings.n_users, np.float32), nothing, counts.astype(np.float32), ()
+    ratings: Ratings, counted: Ratings, configuration: Mapping[str, Any], n_threads: int,
+    callbacks: Iterable[Callback], checkpoint: Checkpoint | None,
+) -> Model:  # fmt: skip
+    """Return exact factors of what people have, or, without factors, the share of people who have an item.
+
+    Args:
+        ratings: everything that people have.
+        counted: what to learn from, perhaps less.
+        configuration: the settings of the method.
+        n_threads, callbacks, checkpoint: as for `factorize_observations`.
+    """
+    settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
+    alpha = configuration["alpha"]
+    if settings["n_factors"]:
+        found = factorize_observations(
+            counted, **settings, weights=np.full(len(counted), alpha, np.float32), n_threads=n_threads,
+            callbacks=callbacks, checkpoint=checkpoint,
         )  # fmt: skip
-    return factorize_observations(
-        ratings, n_factors=n_factors, n_epochs=n_epochs, regularization=regularization,
-        weights=np.full(len(ratings), alpha, np.float32), seed=seed, n_threads=n_threads, callbacks=callbacks,
-        checkpoint=checkpoint,
-    )  # fmt: skip
+        U, V, c, history = found.user_factors, found.item_factors, found.item_biases, found.history
+    else:
+        U, V = np.zeros((ratings.n_users, 0), np.float32), np.zeros((ratings.n_items, 0), np.float32)
+        c = (np.bincount(counted.items, minlength=ratings.n_items) / max(ratings.n_users, 1)).astype(np.float32)
+        history = ()
+    release = release_of(ratings, V, c, settings["regularization"], alpha, configuration, Guarantee.none())
+    return model_of(release, ratings, U, history)
+
+
+def model_of(
+    release: Release, ratings: Ratings, user_factors: NDArray[np.float32], history: tuple[EpochRecord, ...]
+) -> Model:
+    """Return the model of a release: nobody has a bias, which would move all scores of a person alike."""
+    biases = np.zeros(len(user_factors), np.float32)
+    return Model(release, ratings.user_ids, user_factors, biases, ratings.indptr, ratings.items, history)
 
 
 def release_of(

@@ -3,7 +3,7 @@
 Released are, each with Gaussian noise: the number of users; how much weight items get, their popularity; and in every
 round the second moment of x_i = (u_i, 1) over users, and for every item the sum of (u_i, height) over those who have
 it, u_i being fitted without the item. All of them are sums of contributions that `dpmf.kernels.bounded` and
-`dpmf.kernels.observed` bound, and leave only through `Mechanism`. See docs/proofs/als.md.
+`dpmf.kernels.observed_sums` bound, and leave only through `Mechanism`. See docs/proofs/als.md.
 
 Person i counts with the weight a_i = 1/√n_i, n_i being how many items they have: with it everybody's part in a sum over
 items is bounded alike. Item factors solve the least squares in which person i's part weighs a_i, with one second moment
@@ -22,15 +22,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded import add_counts, symmetric
-from dpmf.kernels.observed import (
-    Observing,
-    add_observed,
-    add_spreads,
-    common_of,
-    missing_squares,
-    solve_observers,
-    stretch_people,
-)
+from dpmf.kernels.observed import common_of, missing_squares, solve_observers
+from dpmf.kernels.observed_sums import Observing, add_observed, add_spreads, stretch_people
 from dpmf.methods.estimating import Estimate, standardized
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Stage
