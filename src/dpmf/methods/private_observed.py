@@ -24,7 +24,7 @@ from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded import add_counts, symmetric
 from dpmf.kernels.observed import common_of, missing_squares, solve_observers
 from dpmf.kernels.observed_sums import Observing, add_observed, add_spreads, stretch_people
-from dpmf.methods.estimating import Estimate, standardized
+from dpmf.methods.estimating import Estimate
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Stage
 from dpmf.methods.summing import over_users, release_sum, release_user_count
@@ -144,7 +144,7 @@ class ObservedRounds:
         length = math.sqrt(_MEAN_SQUARE) if first else 0.0
         if first:
             self._start(length)
-        self._lift = _LIFT * self._mean_root()
+        self._lift = max(_LIFT * self._mean_root(), 1.0)
         bound = (_RADIUS**2 + 1) * plan.replaced
         moments = symmetric(self._release(MOMENTS, bound, (K + 1) * (K + 2) // 2, self._add_spreads), K + 1)
         moments, moment_noise = moments / self._lift, self.mechanism.sd(MOMENTS, bound) / self._lift
@@ -183,8 +183,7 @@ class ObservedRounds:
         after = before.refined(measured, (own * noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * own**2 * self.counts[:, None] * spread / self.total / self._mean_root() / through**2
         self._factors = after.turned(basis.T)
-        popularity = standardized(np.log(self.counts))
-        likely = after.shrunk(popularity, sampling)
+        likely = after.shrunk(np.zeros(self.plan.n_items), sampling)  # no trend but the proportion: it would be noise
         self.V = (c * (likely @ basis.T)).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:
