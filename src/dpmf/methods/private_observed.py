@@ -193,7 +193,7 @@ class ObservedRounds:
         self._factors = self._factors.scaled(factor)
 
     def solve_users(self, final: bool = False) -> None:
-        """Let everybody compute their own factors from the release so far and what they have."""
+        """Let everybody compute their own factors from the release so far and what they have; always as if final."""
         of = self.solving
         common, pull = common_of(self.V, self.c, self.ridge)
 
