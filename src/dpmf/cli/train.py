@@ -215,6 +215,7 @@ def _train(
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
     from dpmf.methods import SGD
+    from dpmf.ratings import Ratings
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
@@ -223,12 +224,11 @@ def _train(
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
-        scratch, prepared = Path(folder), None
-        with streaming_source(data, memory=memory, scratch=scratch, **reading_arguments(**reading)) as source:
-            if source is not None:
-                prepared = prepare(source, memory=memory, scratch=scratch, **split)
-        if prepared is None:
-            return _train(method, data, None, reading, split, private, **how)
+        place, options = Path(folder), reading_arguments(**reading)
+        with streaming_source(data, memory=memory, n_factors=method.n_factors, scratch=place, **options) as source:
+            if isinstance(source, Ratings):
+                return train_and_test(method, source, **split, **private, **how)
+            prepared = prepare(source, memory=memory, scratch=place, **split)
         return train_streamed(method, prepared, **how)
 
 
