@@ -119,9 +119,9 @@ def train(
     if method == "als":
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
-        private = {"user_budgets": _user_budgets(user_budgets), "ledger": _ledger(ledger_file, cap, given["budget"])}
+        private = {"user_budgets": _user_budgets(user_budgets)}
     else:
-        _refuse_private_options(method, items_public, user_budgets, ledger_file)
+        _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
         method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
     )
@@ -131,6 +131,8 @@ def train(
     store = Path(data) if is_store(data) else None
     check_apart({"DATA": store, "--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
     if sign_key is not None:
+        if out is None:
+            raise InvalidArgument("--sign-key signs what --out saves: name the folder")
         read_private_key(sign_key)
     if out is not None:
         check_replaceable(out, release_files.FILES)
@@ -138,6 +140,8 @@ def train(
         check_replaceable(model_folder, model_files.FILES)
         check_replaceable(model_folder / "release", release_files.FILES)
     limit = None if memory is None else parse_size(memory)
+    if method == "als":  # last of all, because it makes a file
+        private["ledger"] = _ledger(ledger_file, cap, given["budget"])
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
             configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
@@ -170,9 +174,12 @@ def _check_mode(method: str, mode: str, epsilon: float | None) -> None:
         )
 
 
-def _refuse_private_options(method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None) -> None:
-    for option, given in (("--items-public", items_public), ("--user-budgets", user_budgets), ("--ledger", ledger)):
-        if given:
+def _refuse_private_options(
+    method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None, cap: float | None
+) -> None:
+    named = {"--items-public": items_public or None, "--user-budgets": user_budgets, "--ledger": ledger, "--cap": cap}
+    for option, given in named.items():
+        if given is not None:
             raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
 
 
@@ -198,14 +205,22 @@ def _user_budgets(path: Path | None) -> dict[str, float] | None:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
-    for number, row in enumerate(csv.reader(lines), 1):
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as error:
+        raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
+    for number, row in enumerate(rows, 1):
         if not row or (number == 1 and [part.strip() for part in row] == ["user", "epsilon"]):
             continue
         try:
-            user, epsilon = row
-            budgets[user] = float(epsilon)
-        except ValueError:
+            user, epsilon = row[0], float(row[1])
+            if len(row) > 2 or not epsilon >= 0:
+                raise ValueError
+        except (IndexError, ValueError):
             raise InvalidArgument(f"line {number} of {path} should be user,epsilon, such as ann,0.5") from None
+        if user in budgets:
+            raise InvalidArgument(f"line {number} of {path} names a user for the second time: choose one epsilon")
+        budgets[user] = epsilon
     return budgets
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import fill_randomly
 from dpmf.engine.layout import equal_masses
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.bounded import add_counts, add_item_moments, add_moments, symmetric
+from dpmf.kernels.bounded import SAFETY, add_counts, add_item_moments, add_moments, symmetric
 from dpmf.kernels.heldout import HeldOut, add_held_out_residuals
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.estimating import Estimate, standardized
@@ -131,7 +131,7 @@ class PrivateRounds:
         n_items, bound = self.plan.n_items, self.plan.count_replaced
         steps = self.mechanism.steps(USERS, bound)
         valid = np.where((self.shares >= 0) & (self.shares <= 1), self.shares, 0.0)
-        total = np.trunc(valid * steps).astype(np.int64).sum(keepdims=True)
+        total = np.trunc(SAFETY * valid * steps).astype(np.int64).sum(keepdims=True)
         noise = 3 * self.mechanism.sd(USERS, bound)
         self.n_users = max(float(self.mechanism.release(USERS, total, bound)[0]), noise, 1.0)
         weights, floor = np.ones(n_items), self.mechanism.sd(POPULARITY, bound)

@@ -70,7 +70,8 @@ _SEEDED = (
 )
 _AGAINST = (
     "It is protected against everybody who gets the release, now or later, whatever else they know, about this "
-    "person and about all others, and however much computing power they have."
+    "person and about all others, and however much computing power they have, unless they can break the cipher "
+    "(ChaCha20) that the noise is made with."
 )
 _PUBLIC = (
     "The list of items with their titles, the rating scale, the method and all of its settings, the number of rounds "
