@@ -213,7 +213,7 @@ def _user_budgets(path: Path | None) -> dict[str, float] | None:
         if not row or (number == 1 and [part.strip() for part in row] == ["user", "epsilon"]):
             continue
         try:
-            user, epsilon = row[0], float(row[1])
+            user, epsilon = row[0].strip(), float(row[1])
             if len(row) > 2 or not epsilon >= 0:
                 raise ValueError
         except (IndexError, ValueError):
@@ -303,7 +303,8 @@ def _paid(run: Run, budget: Budget, wanted: dict[str, float]) -> dict[str, float
         "quarter": quarter,
         "median": middle,
         "most": high,
-        "below_budget": float(np.mean(paid < high)),
+        "below_budget": float(np.mean(paid < budget.epsilon)),
+        "named": sum(run.model.user_ids.position(user) is not None for user in wanted),
     }
 
 
@@ -330,7 +331,8 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
         paid = report["user_epsilons"]
         say(
             f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
-            f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than that. {METRICS_NOTE}"
+            f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than the budget. Of those named in the list, "
+            f"{paid['named']:,} are among the users. {METRICS_NOTE}"
         )
     if report["out"]:
         say(f"Release saved in {report['out']}")

@@ -82,8 +82,8 @@ _PUBLIC = (
 def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     source = "given beforehand" if facts.catalogue_declared else "learnt from the ratings"
     holds = (
-        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and a bias each, the mean "
-        f"rating, the scale {facts.scale}, titles, and how it was trained (method {facts.method}). It holds no user "
+        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and a bias each, what "
+        f"predictions start from, the scale {facts.scale}, titles, and how it was trained (method {facts.method}). It holds no user "
         "and no rating."
     )
     if not guarantee.releases:
