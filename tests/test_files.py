@@ -240,3 +240,17 @@ def test_tensors_must_be_exactly_those_expected(tmp_path: Path) -> None:
             load_tensors(tmp_path / "x.safetensors", expected)
     with pytest.raises(DamagedFile, match="is missing"):
         load_tensors(tmp_path / "y.safetensors", ["a"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(DamagedFile, match=r"pipe\.json: it is not a file"):
+        read_json(tmp_path / "pipe.json")
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '{"a": [{"b": 1, "c": 2, "b": 3}]}'])
+def test_a_field_that_is_there_twice_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "twice.json").write_text(text)
+    with pytest.raises(DamagedFile, match="a field is there twice"):
+        read_json(tmp_path / "twice.json")

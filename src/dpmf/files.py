@@ -155,15 +155,26 @@ def is_sealed(facts: Mapping[str, Any]) -> bool:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file, or raise `DamagedFile`."""
+    """Return the content of a JSON file, or raise `DamagedFile`; a field that is there twice is refused, too."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))  # some editors put a byte order mark first
+        if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe or a device might never end
+            raise DamagedFile(f"cannot read {path}: it is not a file")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a byte order mark first
+        return json.loads(text, object_pairs_hook=_fields_once)
     except FileNotFoundError:
         raise DamagedFile(f"{path} is missing") from None
     except OSError as error:
         raise DamagedFile(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is damaged: it is not JSON ({error})") from None
+
+
+def _fields_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object; of two with one name, readers would not agree which counts."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field is there twice")
+    return fields
 
 
 def dump_json(content: Any) -> str:

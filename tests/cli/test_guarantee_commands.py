@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmf.files import digest_of
 from dpmf.model import Release
-from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.privacy.ledger import Ledger
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -129,6 +129,35 @@ def test_explain_tells_people_and_programs_the_same(command: Command, folder: Pa
         assert title in shown
         for sentence in sentences:
             assert sentence[:60] in shown
+
+
+def test_what_does_not_follow_from_the_events_is_not_explained(command: Command, folder: Path) -> None:
+    edit(folder, lambda facts: facts["guarantee"].update(epsilon=0.5), seal=True)
+    for options in ((), ("--json",)):
+        done = command("explain", folder, *options)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "epsilon=0.5 is stated, but the events cost epsilon=0.834" in done.stderr
+
+
+def test_a_release_does_not_command_the_terminal(command: Command, folder: Path) -> None:
+    edit(folder, lambda facts: facts["configuration"].update(method="\x1b[2Jals\r"), seal=True)
+    shown = command("explain", folder).stdout
+    assert "�[2Jals�" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_release_that_would_take_minutes_to_verify_is_refused_at_once(command: Command, folder: Path) -> None:
+    def many(facts: dict[str, Any]) -> None:
+        facts["guarantee"]["events"] = [
+            PoissonGaussianEvent("sums", 1 + place / 1000, 0.01, 10, 40).to_json() for place in range(1000)
+        ]
+
+    edit(folder, many, seal=True)
+    for name in ("verify", "explain"):
+        done = command(name, folder)
+        assert done.returncode == 1
+        assert "1000 kinds of sampled steps" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_ledger_is_shown(command: Command, tmp_path: Path) -> None:

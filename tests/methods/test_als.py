@@ -67,6 +67,8 @@ def test_a_missing_budget_is_refused_with_both_choices() -> None:
         ({"moments": "both"}, "moments='both'"),
         ({"seed": -1}, "seed=-1"),
         ({"noise_seed": -1}, "noise_seed=-1"),
+        ({"items_public": "false"}, "items_public='false'"),  # a text is true, whatever it says
+        ({"items_public": 1}, "items_public=1"),
     ],
 )
 def test_a_field_that_makes_no_sense_is_refused(fields: dict[str, Any], words: str) -> None:
@@ -82,6 +84,11 @@ def test_a_budget_per_rating_is_refused() -> None:
 def test_too_many_factors_for_a_private_run_are_refused(ratings: Ratings) -> None:
     with pytest.raises(InvalidArgument, match="n_factors=257"):
         learner(n_factors=257).fit(ratings)
+
+
+def test_more_rounds_than_could_be_any_use_are_refused_at_once(ratings: Ratings) -> None:
+    with pytest.raises(InvalidArgument, match="n_epochs=2000000000"):
+        learner(n_epochs=2_000_000_000).fit(ratings)
 
 
 def test_a_scale_found_in_the_data_is_refused() -> None:

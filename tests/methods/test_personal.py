@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.personal import personal_shares
+from dpmf.methods.personal import personal_epsilons, personal_shares
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import Part, gaussian_events
@@ -54,6 +54,11 @@ def test_the_accountant_finds_no_more_than_what_was_asked_for(own: float, neighb
         assert epsilon_of(lighter, budget.delta, neighbours=neighbours) <= own
     else:
         assert own <= 1e-8
+
+
+def test_somebody_who_is_named_twice_pays_the_least() -> None:
+    for wanted in ({3: 0.5, "3": 1.5}, {"3": 1.5, 3: 0.5}):
+        assert personal_epsilons(USERS, Budget(2.0), wanted).tolist() == [2.0, 2.0, 0.5, 2.0]
 
 
 def test_a_larger_epsilon_is_no_use_and_none_at_all_leaves_out() -> None:

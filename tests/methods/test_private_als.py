@@ -251,6 +251,16 @@ def test_strong_opinions_come_near_the_bounds(per_item: bool) -> None:
             assert min(reached["item factors"], reached["user moments"]) > 0.6
 
 
+def test_rounding_cannot_lift_a_count_of_people_to_its_bound() -> None:
+    """What one person adds is below the bound by more than products of floating-point numbers are off."""
+    crowd, mixed, _ = opposites()
+    setting = Setting(Plan(4, 0, ROUNDS, False, 0.1, Budget(5.0)), None, Scale(1, 5), True, 1)
+    _, before = setting.run(crowd)
+    _, after = setting.run([*crowd, mixed], script=before)
+    for one, other in zip(before[:3], after[:3], strict=True):
+        assert math.dist(one.sums, other.sums) <= (1 - 5e-7) * one.sensitivity * one.steps, one.what
+
+
 def test_a_person_of_no_weight_moves_nothing() -> None:
     crowd, mixed, _ = opposites()
     setting = Setting(Plan(4, 2, ROUNDS, True, 0.1, Budget(5.0)), None, Scale(1, 5), True, 1)

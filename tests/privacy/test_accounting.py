@@ -11,6 +11,7 @@ import pytest
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
 from dpmf.privacy.accounting import (
+    MOST_SAMPLED_KINDS,
     delta_of,
     epsilon_of,
     renyi_epsilon,
@@ -149,3 +150,12 @@ def test_accounting_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         epsilon_of([PoissonGaussianEvent("x", 100.0, 0.5, 10)], 1e-6)
     assert not caplog.records
+
+
+def test_sampled_steps_of_one_kind_are_accounted_for_together() -> None:
+    """However they are spread over events: what takes time is a kind, and of those only so many are accepted."""
+    many = [PoissonGaussianEvent(f"step {place}", 1.0, 0.01, 1, 1) for place in range(100)]
+    assert epsilon_of(many, 1e-6) == epsilon_of([PoissonGaussianEvent("steps", 1.0, 0.01, 100, 100)], 1e-6)
+    kinds = [PoissonGaussianEvent("steps", 1 + place / 100, 0.01, 1, 1) for place in range(MOST_SAMPLED_KINDS + 1)]
+    with pytest.raises(InvalidArgument, match="21 kinds of sampled steps"):
+        epsilon_of(kinds, 1e-6)

@@ -23,7 +23,8 @@ def test_defaults_are_the_honest_ones() -> None:
     [
         ({"epsilon": 0}, "epsilon=0 should be above 0"), ({"epsilon": -1.5}, "epsilon=-1.5"),
         ({"epsilon": math.nan}, "epsilon=nan"), ({"epsilon": "1"}, "epsilon='1' should be a number"),
-        ({"epsilon": True}, "epsilon=True"), ({"epsilon": 1, "delta": 0}, "delta=0 should be between 0 and 1"),
+        ({"epsilon": True}, "epsilon=True"), ({"epsilon": 10**400}, "epsilon has hundreds of digits"),
+        ({"epsilon": 1, "delta": 0}, "delta=0 should be between 0 and 1"),
         ({"epsilon": 1, "delta": 1}, "delta=1"), ({"epsilon": 1, "delta": math.nan}, "delta=nan"),
         ({"epsilon": 1, "unit": "item"}, "unit='item' is unknown: it should be user or rating"),
         ({"epsilon": 1, "neighbours": "near"}, "neighbours='near' is unknown: it should be add-remove or replace"),

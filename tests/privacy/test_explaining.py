@@ -33,7 +33,7 @@ def test_a_certified_release_is_explained_completely() -> None:
     ]  # fmt: skip
     for title, needed in {
         "What is released": ["60 items", "4 factors", "no user and no rating", "item biases, item factors"],
-        "What is protected": ["All ratings of one person", "whether they are in the data", "computing power"],
+        "What is protected": ["All ratings of one person", "are in the data", "computing power", "ChaCha20"],
         "What it means for a person": ["2.72 times", "73.2 %", "epsilon=1, delta=1e-06", "without them"],
         "What was done": ["item biases", "once", "item sums", "10 times", "one user"],
         "What is assumed to be public": ["list of items", "scale", "settings", "rounds", "The ids are public."],

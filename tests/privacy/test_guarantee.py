@@ -110,6 +110,9 @@ def test_it_survives_json(guarantee: Guarantee) -> None:
         replace(PAPER, certified=True).to_json(), replace(PAPER, assumptions=()).to_json(),
         {**CERTIFIED.to_json(), "certified": "yes"}, {**CERTIFIED.to_json(), "assumptions": "none"},
         {**CERTIFIED.to_json(), "assumptions": [1]}, {**CERTIFIED.to_json(), "events": [{}]},
+        {**CERTIFIED.to_json(), "epsilon": 10**400}, {**PAPER.to_json(), "epsilon": 10**400},
+        {**CERTIFIED.to_json(), "releases": ["factors\nSignature: fits"]},
+        {**CERTIFIED.to_json(), "releases": ["\x1b[2J"]},
         {**CERTIFIED.to_json(), "releases": [[]]}, {**CERTIFIED.to_json(), "unit": []},
     ],
 )  # fmt: skip

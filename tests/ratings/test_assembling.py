@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpmf.errors import InvalidRatings
 from dpmf.ratings import Items, Ratings, Scale
 
 if TYPE_CHECKING:
@@ -131,3 +132,16 @@ def test_a_catalogue_of_integers_fits_texts_and_the_other_way_round(table: Table
 def test_an_unknown_way_to_treat_duplicates_is_refused(refused: Refused) -> None:
     with refused("duplicates='newest'", "last, first, mean, error"):
         Ratings.of([1], [1], [1], duplicates="newest")
+
+
+def test_times_that_one_person_lacks_do_not_decide_what_others_said() -> None:
+    """Left out for one person's sake, they would turn the latest rating of everybody else into another."""
+    crowd = [(user, 1, value, year) for user in (1, 2) for value, year in ((5, "2020"), (1, "1990"))]
+    for extra in ((9, 1, 3, ""), (9, 1, 3, "soon")):
+        users, items, values, times = (list(column) for column in zip(*crowd, extra, strict=True))
+        for duplicates in ("last", "first"):
+            with pytest.raises(InvalidRatings, match="no time that can be read, and a user rated an item more than"):
+                Ratings.of(users, items, values, times, duplicates=duplicates)
+        assert Ratings.of(users, items, values, times, duplicates="mean").values.tolist() == [3, 3, 3]
+    users, items, values, times = (list(column) for column in zip(*crowd, strict=True))
+    assert Ratings.of(users, items, values, ["soon"] * 4).values.tolist() == [1, 1]  # nobody has any: by row

@@ -69,14 +69,14 @@ def test_a_scale_must_be_known_beforehand(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("change", [
-    pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, pl.col("timestamp") / 7,
-    pl.col("timestamp").replace(3, None),
-    pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")),
+@pytest.mark.parametrize(("change", "duplicates"), [
+    (pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, "last"), (pl.col("timestamp") / 7, "last"),
+    (pl.col("timestamp").replace(3, None), "mean"),
+    (pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")), "mean"),
 ])  # fmt: skip
-def test_times_of_any_kind_decide_alike(tmp_path: Path, change: pl.Expr) -> None:
+def test_times_of_any_kind_decide_alike(tmp_path: Path, change: pl.Expr, duplicates: str) -> None:
     table("integers").with_columns(change.alias("timestamp")).write_parquet(tmp_path / "ratings.parquet")
-    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5))
+    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5), duplicates=duplicates)
 
 
 def test_empty_cells_may_mean_no_rating(tmp_path: Path) -> None:
@@ -130,3 +130,13 @@ def test_people_without_ratings_have_no_times_and_take_none_away(tmp_path: Path)
         pieces = list(outside.pieces())
     assert any(not len(piece) for piece in pieces)
     assert all(piece.timestamps is not None for piece in pieces)
+
+
+def test_times_of_some_do_not_choose_among_duplicates(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating,timestamp\n1,1,1,5\n1,1,2,4\n2,1,1,\n")
+    (tmp_path / "scratch").mkdir()
+    with (
+        pytest.raises(InvalidRatings, match="no time that can be read"),
+        external_ratings(tmp_path / "r.csv", scratch=tmp_path / "scratch", memory=1, scale=(1, 5)) as outside,
+    ):
+        list(outside.pieces())

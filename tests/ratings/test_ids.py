@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
+from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids, ids_of_texts
 from dpmf.streams import as_integer
 
@@ -105,3 +106,11 @@ def test_texts_are_integers_only_together() -> None:
 def test_what_is_no_list_of_ids_is_refused(values: NDArray[Any]) -> None:
     with pytest.raises(InvalidRatings, match="ids must be"):
         Ids(values)
+
+
+def test_one_text_in_a_column_does_not_rename_the_numbers_beside_it() -> None:
+    """Else the id of one person would change those of all others, and with them what a hash makes of them."""
+    ids, _ = Ids.factorize(np.array([7.0, np.float32(8), "x", 9, 0.5], object))
+    assert list(ids) == ["0.5", "7", "8", "9", "x"]
+    ratings = Ratings.of([7.0, 8.0, "x"], [1.0, 2.0, "y"], [4, 4, 4], scale=(1, 5), catalogue=[1, 2, 3])
+    assert (list(ratings.user_ids), len(ratings)) == (["7", "8", "x"], 2)

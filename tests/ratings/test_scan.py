@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf.errors import InvalidRatings
 from dpmf.ratings import Ratings
 
 if TYPE_CHECKING:
@@ -280,3 +281,12 @@ def test_fractions_of_a_second_count(tmp_path: Path, times: tuple[str, str]) -> 
     path = tmp_path / "r.csv"
     path.write_text(f"user,item,rating,timestamp\n1,2,3,{times[0]}\n1,2,5,{times[1]}\n")
     assert Ratings.read(path, scale=(1, 5)).values.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("time", ["", "soon"])
+def test_times_of_some_do_not_choose_among_duplicates(time: str, text_file: Callable[..., Path]) -> None:
+    path = text_file(f"user,item,rating,date\nann,b,1,5\nann,b,2,4\nbob,c,1,{time}\n")
+    with pytest.raises(InvalidRatings, match="no time that can be read"):
+        Ratings.read(path)
+    path.write_text(f"user,item,rating,date\nann,b,1,{time}\nann,b,2,{time}\nbob,c,1,{time}\n")
+    assert Ratings.read(path).values.tolist() == [2, 1]

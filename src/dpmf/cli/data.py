@@ -108,6 +108,7 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
     from dpmf.compare.streaming import streaming_source
     from dpmf.engine.stored import StoredRatings, check_store_replaceable
+    from dpmf.ratings import Ratings
     from dpmf.ratings.pieces import InPieces
 
     check_store_replaceable(folder, replace)
@@ -117,9 +118,8 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     limit = sys.maxsize if memory is None else parse_size(memory)
     with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:
         arguments = reading_arguments(**reading)
-        with streaming_source(source, memory=limit, scratch=Path(scratch), **arguments) as large:
-            ratings = InPieces(read_ratings(source, **reading)) if large is None else large
-            store = StoredRatings.build(ratings, folder)
+        with streaming_source(source, memory=limit, n_factors=0, scratch=Path(scratch), **arguments) as found:
+            store = StoredRatings.build(InPieces(found) if isinstance(found, Ratings) else found, folder)
     if as_json:
         print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
     else:

@@ -7,19 +7,27 @@ from pathlib import Path
 import click
 
 from dpmf.cli.output import json_option, print_json, say
+from dpmf.errors import NotVerified
 
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
 @json_option
 def explain(release: Path, as_json: bool) -> None:
-    """Say in plain words what a RELEASE holds and what is promised about it."""
+    """Say in plain words what a RELEASE holds and what is promised about it.
+
+    A release whose epsilon does not follow from what was done is refused, as by `dpmf verify`.
+    """
     from dpmf.model import Release
     from dpmf.privacy.explaining import Facts
     from dpmf.privacy.explaining import explain as in_words
+    from dpmf.privacy.verifying import verify
 
     loaded = Release.load(release)
     guarantee = loaded.guarantee
+    verdict = verify(guarantee)
+    if not verdict.ok:
+        raise NotVerified(f"{release} cannot be explained: {verdict.reason}; do not trust it")
     method = str(loaded.configuration.get("method", "unknown"))
     facts = Facts(
         len(loaded.items), loaded.n_factors, str(loaded.scale), loaded.items.declared, method, loaded.feedback

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpmf.model import Release
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_MOST_DIGITS = 20  # of an amount of memory
 
 _READING = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
@@ -87,7 +88,7 @@ def parse_size(text: str) -> int:
     (2000000000, 64000)
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
-    if match is None:
+    if match is None or len(match[1]) > _MOST_DIGITS:
         raise InvalidArgument(f"--memory {text!r} is not an amount of memory: write it as 500MB or 2GB")
     number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(unit) + 1 if unit else 0))

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 def say(text: str, style: str = "") -> None:
     """Print a line of text, with a style on a terminal."""
-    _console().print(text, style=style, markup=False, highlight=False)
+    _console().print(_harmless(text), style=style, markup=False, highlight=False)
 
 
 @contextlib.contextmanager
@@ -79,7 +80,16 @@ def _cell(cell: object) -> str:
 
     if isinstance(cell, float):
         return f"{cell:.4f}"
-    return f"{cell:,}" if isinstance(cell, int) else escape(str(cell))
+    return f"{cell:,}" if isinstance(cell, int) else escape(_harmless(str(cell)))
+
+
+def _harmless(text: str) -> str:
+    """Return text without control characters: a title in a file must not command the terminal that shows it.
+
+    >>> _harmless("Heat \\x1b[2J")
+    'Heat �[2J'
+    """
+    return "".join("�" if unicodedata.category(one) == "Cc" and one != "\n" else one for one in text)
 
 
 def _console() -> Any:

@@ -122,9 +122,9 @@ def train(
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["feedback"] = feedback
-        private = {"user_budgets": _user_budgets(user_budgets), "ledger": _ledger(ledger_file, cap, given["budget"])}
+        private = {"user_budgets": _user_budgets(user_budgets)}
     else:
-        _refuse_private_options(method, items_public, user_budgets, ledger_file)
+        _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
         method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
     )
@@ -134,6 +134,8 @@ def train(
     store = Path(data) if is_store(data) else None
     check_apart({"DATA": store, "--out": out, "--model": model_folder, "--checkpoint": checkpoint_folder})
     if sign_key is not None:
+        if out is None:
+            raise InvalidArgument("--sign-key signs what --out saves: name the folder")
         read_private_key(sign_key)
     if out is not None:
         check_replaceable(out, release_files.FILES)
@@ -142,6 +144,8 @@ def train(
         check_replaceable(model_folder / "release", release_files.FILES)
     limit = None if memory is None else parse_size(memory)
     error = "rmse" if feedback == "explicit" else "error"
+    if method == "als":  # last of all, because it makes a file
+        private["ledger"] = _ledger(ledger_file, cap, given["budget"])
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
             configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
@@ -176,9 +180,12 @@ def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) ->
         )
 
 
-def _refuse_private_options(method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None) -> None:
-    for option, given in (("--items-public", items_public), ("--user-budgets", user_budgets), ("--ledger", ledger)):
-        if given:
+def _refuse_private_options(
+    method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None, cap: float | None
+) -> None:
+    named = {"--items-public": items_public or None, "--user-budgets": user_budgets, "--ledger": ledger, "--cap": cap}
+    for option, given in named.items():
+        if given is not None:
             raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
 
 
@@ -204,14 +211,22 @@ def _user_budgets(path: Path | None) -> dict[str, float] | None:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
-    for number, row in enumerate(csv.reader(lines), 1):
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as error:
+        raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
+    for number, row in enumerate(rows, 1):
         if not row or (number == 1 and [part.strip() for part in row] == ["user", "epsilon"]):
             continue
         try:
-            user, epsilon = row
-            budgets[user] = float(epsilon)
-        except ValueError:
+            user, epsilon = row[0].strip(), float(row[1])
+            if len(row) > 2 or not epsilon >= 0:
+                raise ValueError
+        except (IndexError, ValueError):
             raise InvalidArgument(f"line {number} of {path} should be user,epsilon, such as ann,0.5") from None
+        if user in budgets:
+            raise InvalidArgument(f"line {number} of {path} names a user for the second time: choose one epsilon")
+        budgets[user] = epsilon
     return budgets
 
 
@@ -221,6 +236,7 @@ def _train(
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
     from dpmf.methods import SGD
+    from dpmf.ratings import Ratings
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
@@ -229,12 +245,11 @@ def _train(
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
-        scratch, prepared = Path(folder), None
-        with streaming_source(data, memory=memory, scratch=scratch, **reading_arguments(**reading)) as source:
-            if source is not None:
-                prepared = prepare(source, memory=memory, scratch=scratch, **split)
-        if prepared is None:
-            return _train(method, data, None, reading, split, private, **how)
+        place, options = Path(folder), reading_arguments(**reading)
+        with streaming_source(data, memory=memory, n_factors=method.n_factors, scratch=place, **options) as source:
+            if isinstance(source, Ratings):
+                return train_and_test(method, source, **split, **private, **how)
+            prepared = prepare(source, memory=memory, scratch=place, **split)
         return train_streamed(method, prepared, **how)
 
 
@@ -298,7 +313,8 @@ def _paid(run: Run, budget: Budget, wanted: dict[str, float]) -> dict[str, float
         "quarter": quarter,
         "median": middle,
         "most": high,
-        "below_budget": float(np.mean(paid < high)),
+        "below_budget": float(np.mean(paid < budget.epsilon)),
+        "named": sum(run.model.user_ids.position(user) is not None for user in wanted),
     }
 
 
@@ -318,7 +334,8 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
         paid = report["user_epsilons"]
         say(
             f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
-            f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than that. {METRICS_NOTE}"
+            f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than the budget. Of those named in the "
+            f"list, {paid['named']:,} are among the users. {METRICS_NOTE}"
         )
     if report["out"]:
         say(f"Release saved in {report['out']}")

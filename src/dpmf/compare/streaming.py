@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpmf.compare.running import Run
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.factors import padded
 from dpmf.engine.stored import StoredRatings
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.evaluating import own_means
@@ -45,33 +46,39 @@ _PACKING = 10  # how much smaller a packed text file may be
 
 
 @contextmanager
-def streaming_source(data: str, *, memory: int, scratch: Path, **options: Any) -> Iterator[Source | None]:
-    """Yield the ratings to stream if they do not fit in memory, and None if they do.
+def streaming_source(
+    data: str, *, memory: int, n_factors: int, scratch: Path, **options: Any
+) -> Iterator[Source | Ratings]:
+    """Yield a source of ratings to stream if they, or the factors to learn, do not fit in memory; else the ratings.
 
     Args:
         data: a catalogue name, a file or a folder.
         memory: how many bytes there are.
+        n_factors: K.
         scratch: a folder for sorting.
         options: as in `dpmf.ratings.reading.read`.
     """
-    if is_store(data):
-        store = RatingsOnDisk.open(Path(data))
-        if len(store) * _BYTES_PER_RATING > memory:
+    store = RatingsOnDisk.open(Path(data)) if is_store(data) else None
+    if store is not None:
+        sizes = len(store), len(store.user_ids), len(store.catalogue)
+        if _bytes_in_memory(*sizes, n_factors) > memory:
             refuse_options(options)
             yield store
-        else:
-            yield None
-        return
-    if data == "synthetic" and not Path(data).exists():
-        ratings = Ratings.read(data, **options)
-        yield None if len(ratings) * _BYTES_PER_RATING <= memory else InPieces(ratings)
-        return
-    found = located(data, **{name: value for name, value in options.items() if name != "duplicates"})
-    if _rows_about(found) * _BYTES_PER_RATING <= memory:
-        yield None
-        return
-    with external_ratings(data, scratch=scratch, memory=memory, **options) as source:
-        yield source
+            return
+    elif data != "synthetic" or Path(data).exists():
+        found = located(data, **{name: value for name, value in options.items() if name != "duplicates"})
+        if _rows_about(found) * _BYTES_PER_RATING > memory:
+            with external_ratings(data, scratch=scratch, memory=memory, **options) as source:
+                yield source
+            return
+    ratings = Ratings.read(data, **options)
+    fits = _bytes_in_memory(len(ratings), ratings.n_users, ratings.n_items, n_factors) <= memory
+    yield ratings if fits else InPieces(ratings)
+
+
+def _bytes_in_memory(n_ratings: int, n_users: int, n_items: int, n_factors: int) -> int:
+    """Return what training in memory takes: factors stand there twice when they are handed over at the end."""
+    return n_ratings * _BYTES_PER_RATING + 2 * 4 * padded(n_factors) * (n_users + n_items)
 
 
 def _rows_about(found: Located) -> int:

@@ -22,6 +22,7 @@ from dpmf.engine.feeding import Blocks, DiskFeed, MemoryFeed
 from dpmf.engine.schedule import Schedule
 from dpmf.errors import InvalidArgument
 
+_MOST_THREADS = 1024
 _WAKE_SECONDS = 0.1  # how soon the waiting thread notices Ctrl-C
 
 
@@ -29,8 +30,10 @@ def thread_count(n_threads: int | None) -> int:
     """Return the number of threads to use: as given, or the CPUs this process may use."""
     if n_threads is None:
         return available_cpus()
-    if not isinstance(n_threads, int | np.integer) or n_threads < 1:
-        raise InvalidArgument(f"n_threads={n_threads!r}: give a whole number of at least 1, or None for all CPUs")
+    if not isinstance(n_threads, int | np.integer) or not 1 <= n_threads <= _MOST_THREADS:
+        raise InvalidArgument(
+            f"n_threads={n_threads!r}: give a whole number from 1 to {_MOST_THREADS}, or None for all CPUs"
+        )
     return int(n_threads)
 
 

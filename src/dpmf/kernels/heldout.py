@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.bounded import SAFETY, bound_row, share_of, weight_scale
 from dpmf.kernels.compiling import kernel
 
+_AT_ONCE = 4  # ratings: a matrix entry is loaded once for so many products
 _LEAST_REST = 1e-6  # of a rating that all but decides the fit, nothing can be said without it
 
 
@@ -61,22 +62,26 @@ def fit_person(
     solution: NDArray[np.float64],  # out
 ) -> float:
     """Find the inverse of the normal equations' matrix and their solution, (factors, bias); return Σ e."""
-    n, total = len(solution), 0.0
-    z, y = np.empty(n), np.zeros(n)
+    n, total, held = len(solution), 0.0, 0
+    Z, e, y = np.zeros((_AT_ONCE, n)), np.zeros(_AT_ONCE), np.zeros(n)
     A = np.zeros((n, n))
     for place in range(len(items)):
         j = items[place]
-        if not 0 <= j < len(c):
-            continue
-        e = np.float64(values[place]) - step.mean - c[j]
-        total += e
-        for k in range(n - 1):
-            z[k] = V[j, k]
-        z[n - 1] = 1.0
-        for k in range(n):
-            y[k] += e * z[k]
-            for other in range(n):
-                A[k, other] += z[k] * z[other]
+        if 0 <= j < len(c):
+            e[held] = np.float64(values[place]) - step.mean - c[j]
+            total += e[held]
+            for k in range(n - 1):
+                Z[held, k] = V[j, k]
+            Z[held, n - 1] = 1.0
+            held += 1
+        if held == _AT_ONCE or (held > 0 and place == len(items) - 1):
+            Z[held:] = 0.0
+            e[held:] = 0.0
+            held = 0
+            _add_products(Z, e, A, y)
+    for k in range(n):
+        for other in range(k):
+            A[other, k] = A[k, other]
     for k in range(n - 1):
         A[k, k] += step.ridge_u
     A[n - 1, n - 1] += step.ridge_b
@@ -86,6 +91,37 @@ def fit_person(
         for other in range(n):
             solution[k] += inverse[k, other] * y[other]
     return total
+
+
+@kernel
+def _add_products(
+    Z: NDArray[np.float64],
+    e: NDArray[np.float64],
+    A: NDArray[np.float64],  # out
+    y: NDArray[np.float64],  # out
+) -> None:
+    """Add Z'Z to the lower triangle of A, and Z'e to y."""
+    z0, z1, z2, z3 = Z[0], Z[1], Z[2], Z[3]
+    for k in range(len(y)):
+        a0, a1, a2, a3 = z0[k], z1[k], z2[k], z3[k]
+        y[k] += a0 * e[0] + a1 * e[1] + a2 * e[2] + a3 * e[3]
+        row = A[k]
+        for other in range(k + 1):
+            row[other] += a0 * z0[other] + a1 * z1[other] + a2 * z2[other] + a3 * z3[other]
+
+
+@kernel
+def _multiply(Z: NDArray[np.float64], M: NDArray[np.float64], product: NDArray[np.float64]) -> None:
+    """Write Z M to product (out)."""
+    product[:] = 0.0
+    p0, p1, p2, p3 = product[0], product[1], product[2], product[3]
+    for k in range(len(M)):
+        z0, z1, z2, z3, row = Z[0, k], Z[1, k], Z[2, k], Z[3, k], M[k]
+        for other in range(len(row)):
+            p0[other] += z0 * row[other]
+            p1[other] += z1 * row[other]
+            p2[other] += z2 * row[other]
+            p3[other] += z3 * row[other]
 
 
 @kernel
@@ -143,45 +179,50 @@ def add_held_out_residuals(
     """
     width = V.shape[1]
     inverse, solution = np.empty((width + 1, width + 1)), np.empty(width + 1)
-    z, g, row = np.ones(width + 1), np.empty(width + 1), np.empty(width)
+    Z, G, row = np.zeros((_AT_ONCE, width + 1)), np.empty((_AT_ONCE, width + 1)), np.empty(width)
+    Z[:, width] = 1.0
+    places = np.empty(_AT_ONCE, np.int64)
     for i in range(start, stop):
         scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
         if not scale > 0.0:
             continue
         first, end = own_indptr[i], own_indptr[i + 1]
         total = fit_person(own_items[first:end], own_values[first:end], c, V, step, inverse, solution)
-        last = -1
+        last, held = -1, 0
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
-            if not last < j < len(weights):
+            if last < j < len(weights):
+                last = j
+                places[held] = p
+                for k in range(width):
+                    Z[held, k] = V[j, k]
+                held += 1
+            if held < _AT_ONCE and p < indptr[i + 1] - 1:
                 continue
-            last = j
-            e = np.float64(values[p]) - step.mean - c[j]
-            for k in range(width):
-                z[k] = V[j, k]
-            g[:] = 0.0
-            for k in range(width + 1):
-                for other in range(width + 1):
-                    g[other] += z[k] * inverse[k, other]
-            h, residual = 0.0, e
-            for k in range(width + 1):
-                h += z[k] * g[k]
-                residual -= z[k] * solution[k]
-            if not 1.0 - h > _LEAST_REST:
-                continue
-            residual /= 1.0 - h
-            for k in range(width):
-                row[k] = solution[k] - g[k] * residual
-            if step.length > 0.0:
-                residual = e - (total - e) / (max(end - first - 1, 0) + step.ridge_b)
-                _stretch(row, step.length)
-            bound_row(row, step.radius)
-            if not abs(residual) < np.inf:
-                continue
-            amount = scale * weights[j] * min(max(residual, -step.clip), step.clip)
-            for k in range(width):
-                sums[j, k] += np.int64(amount * row[k])
-            sums[j, width] += np.int64(amount * SAFETY * step.height)
+            _multiply(Z, inverse, G)
+            for one in range(held):
+                j = items[places[one]]
+                e = np.float64(values[places[one]]) - step.mean - c[j]
+                h, residual = 0.0, e
+                for k in range(width + 1):
+                    h += Z[one, k] * G[one, k]
+                    residual -= Z[one, k] * solution[k]
+                if not 1.0 - h > _LEAST_REST:
+                    continue
+                residual /= 1.0 - h
+                for k in range(width):
+                    row[k] = solution[k] - G[one, k] * residual
+                if step.length > 0.0:
+                    residual = e - (total - e) / (max(end - first - 1, 0) + step.ridge_b)
+                    _stretch(row, step.length)
+                bound_row(row, step.radius)
+                if not abs(residual) < np.inf:
+                    continue
+                amount = scale * weights[j] * min(max(residual, -step.clip), step.clip)
+                for k in range(width):
+                    sums[j, k] += np.int64(amount * row[k])
+                sums[j, width] += np.int64(amount * SAFETY * step.height)
+            held = 0
 
 
 @kernel

@@ -42,5 +42,5 @@ def _literal(value: Any) -> Any:
         return value
     try:
         return ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value

@@ -52,6 +52,7 @@ from dpmf.ratings.trimming import trimmed
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
+MOST_PRIVATE_ROUNDS = 10_000
 _PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 4, "regularization": 0.5}
 _LARGE_EPSILON, _LARGE_FACTORS = 10.0, 16  # from that epsilon on there is something to tell more factors apart by
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
@@ -120,6 +121,8 @@ class ALS:
                 raise InvalidArgument(f"{name} means nothing for {self.feedback} feedback: leave it out")
         if self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: ALS protects users, which protects ratings too")
+        if not isinstance(self.items_public, bool):
+            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
         whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         if self.noise_seed is not None:
             whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
@@ -259,6 +262,7 @@ class ALS:
         assert self.n_epochs is not None
         assert self.regularization is not None
         whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
+        whole("n_epochs", self.n_epochs, most=MOST_PRIVATE_ROUNDS)
         if self.is_implicit:
             assert self.alpha is not None
             return ObservedPlan(n_items, self.n_factors, self.n_epochs, self.regularization, self.alpha, self.budget)

@@ -59,7 +59,7 @@ def personal_epsilons(users: Ids, budget: Budget, epsilons: Mapping[Any, float] 
             raise InvalidArgument(f"the epsilon of a user should be a number from 0 on, and one is {epsilon!r}")
         place = users.position(user)
         if place is not None:
-            paid[place] = min(float(epsilon), budget.epsilon)
+            paid[place] = min(float(epsilon), paid[place])  # somebody named twice, as 7 and as "7", pays the least
     return paid
 
 

@@ -152,12 +152,13 @@ class PrivateRounds:
         moment_bound = _RADIUS**2 * self.plan.replaced
         size = (self.plan.n_items, K * (K + 1) // 2) if self.plan.per_item else K * (K + 1) // 2
         moments = symmetric(self._release(MOMENTS, moment_bound, size, self._moments), K)
-        bound = self.clip * math.hypot(_RADIUS, self.plan.height) * self.plan.replaced
+        height = self.plan.height(self.n_users)
+        bound = self.clip * math.hypot(_RADIUS, height) * self.plan.replaced
         sums = self._release(
-            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(V, length, self.plan.height, *a)
+            FACTORS, bound, (self.plan.n_items, K + 1), lambda *a: self._residuals(V, length, height, *a)
         )
         noise = self.mechanism.sd(FACTORS, bound)
-        self._refine_biases(sums[:, K], noise, self.plan.height)
+        self._refine_biases(sums[:, K], noise, height)
         shared = self._shared_moment(moments)
         if self.plan.per_item:
             self._refine_per_item(sums[:, :K], noise, moments)
@@ -169,7 +170,7 @@ class PrivateRounds:
     def solve_users(self, biases_only: bool = False, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
         ratings, bias = self.solving, _USER_BIAS_RIDGE
-        factors = self._penalty(self.plan.user_ridge if final else self.plan.early_ridge)
+        factors = self._penalty(self.plan.user_ridge if final else self.plan.early_ridge(self.n_users))
         V = self.V[:, :0] if biases_only else self.V
         U = self.U[:, :0] if biases_only else self.U
         V, c = np.ascontiguousarray(V), self.c
@@ -265,7 +266,13 @@ class PrivateRounds:
     ) -> None:
         of, own = self.counted, self.solving
         public = HeldOut(
-            self.mean, _USER_BIAS_RIDGE, self._penalty(self.plan.early_ridge), length, self.clip, _RADIUS, height
+            self.mean,
+            _USER_BIAS_RIDGE,
+            self._penalty(self.plan.early_ridge(self.n_users)),
+            length,
+            self.clip,
+            _RADIUS,
+            height,
         )
         add_held_out_residuals(
             of.indptr, of.items, of.values, own.indptr, own.items, own.values, first, last,

@@ -18,10 +18,10 @@ from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
-_HEIGHT, _HEIGHT_EPSILON = 1.5, 2.0  # with which item biases are measured beside factors, up to so large an epsilon
+_HEIGHTS, _HEIGHT_POINT = (0.5, 2.2), 20_000  # least and most; where it is 1, in epsilon times users
 _FORGET = (0.3, 0.6)  # of what earlier rounds found, for a small and a large epsilon
 _SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
-_EARLY_RIDGES = (0.1, 0.3)  # least and most
+_EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 8_000  # least and most; where it begins to fall, in epsilon times users
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.15
 _MOMENT_SHARE = 0.01
@@ -94,15 +94,17 @@ class Plan:
         rounds = range(self.n_rounds if self.n_factors else 0)
         return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
 
-    @property
-    def early_ridge(self) -> float:
+    def early_ridge(self, n_users: float) -> float:
         """The penalty on users' factors until the release is final.
 
-        A direction that is held down is not measured, and dies out. With little to spend there is more noise than
-        direction, and it should be held down.
+        A direction that is held down is not measured, and dies out. Where there is little to learn there is more noise
+        than direction, and it should be held down.
+
+        Args:
+            n_users: how many there are, as released.
         """
         least, most = _EARLY_RIDGES
-        return float(min(max(most * (2 / self.budget.epsilon) ** 1.2, least), most))
+        return float(min(max(most * (_RIDGE_POINT / (self.budget.epsilon * n_users)) ** 1.2, least), most))
 
     @property
     def forget(self) -> float:
@@ -111,10 +113,14 @@ class Plan:
         place = (self.budget.epsilon - _SMALL_EPSILON) / (_LARGE_EPSILON - _SMALL_EPSILON)
         return least + (most - least) * min(max(place, 0.0), 1.0)
 
-    @property
-    def height(self) -> float:
-        """How much the bias counts beside the factors: the less there is to spend, the more."""
-        return float(_HEIGHT * min(1.0, _HEIGHT_EPSILON / self.budget.epsilon) ** 0.3)
+    def height(self, n_users: float) -> float:
+        """How much the bias counts beside the factors: the less can be learnt, the more.
+
+        Args:
+            n_users: how many there are, as released.
+        """
+        least, most = _HEIGHTS
+        return float(min(max((_HEIGHT_POINT / (self.budget.epsilon * n_users)) ** 0.3, least), most))
 
     @property
     def replaced(self) -> float:

@@ -218,7 +218,9 @@ class Release:
 
 
 def _scale(lo: float, hi: float, declared: bool = True) -> Scale:
-    return Scale(_number(lo), _number(hi), bool(declared))
+    if not isinstance(declared, bool):
+        raise TypeError(f"{declared!r} should say whether the scale was declared: true or false")
+    return Scale(_number(lo), _number(hi), declared)
 
 
 def _ridge(version: int, bias: float, factors: float, exponent: float = 0.0, per_rating: bool = False) -> Ridge:
@@ -231,12 +233,17 @@ def _ridge(version: int, bias: float, factors: float, exponent: float = 0.0, per
 def _number(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{value!r} should be a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a number has hundreds of digits") from None
 
 
 def _items(ids: list[Id], titles: list[str], genres: list[str], declared: bool) -> Items:
     if not all(isinstance(texts, list) and all(isinstance(one, str) for one in texts) for texts in (titles, genres)):
         raise TypeError("titles and genres should be lists of texts")
+    if not isinstance(declared, bool):
+        raise TypeError(f"{declared!r} should say whether the catalogue was declared: true or false")
     return Items(ids_of_json(ids), titles, genres, declared=declared)
 
 

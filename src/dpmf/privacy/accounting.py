@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ from dpmf.privacy.noise import slack as sampler_slack_at
 
 # Poisson-sampled steps: what is refused, since neither numbers nor time could be vouched for.
 MOST_SAMPLED_STEPS = 10**6
+MOST_SAMPLED_KINDS = 20  # of steps that differ in noise or rate: each takes about a second, however often it is done
 LEAST_SAMPLED_NOISE = 0.1
 LEAST_SAMPLED_DELTA = 1e-10
 MOST_SAMPLED_EPSILON = 1000.0  # by Rényi accounting; beyond it, the answer is infinity
@@ -150,6 +152,11 @@ def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _C
         raise InvalidArgument(
             f"count={steps:,} sampled steps are too many to account for: take {MOST_SAMPLED_STEPS:,} at most"
         )
+    if (kinds := len(_sampled_kinds(events))) > MOST_SAMPLED_KINDS:
+        raise InvalidArgument(
+            f"{kinds} kinds of sampled steps, of different noise or rate, are too many to account for: take "
+            f"{MOST_SAMPLED_KINDS} at most"
+        )
     if least < LEAST_SAMPLED_NOISE:
         raise InvalidArgument(f"noise_multiplier={least:g} of a sampled step should be {LEAST_SAMPLED_NOISE} or more")
     if delta < LEAST_SAMPLED_DELTA:
@@ -177,9 +184,9 @@ def _pld_accountant(events: Sequence[Event], neighbours: str, grid: float) -> An
     if gdp > 0:
         # For "replace" PLD takes the noise multiplier relative to half of the distance that we mean.
         accountant.compose(dp_accounting.GaussianDpEvent((2 if replace else 1) / gdp))
-    for one in _sampled(events):
-        step = dp_accounting.GaussianDpEvent(one.noise_multiplier)
-        accountant.compose(dp_accounting.PoissonSampledDpEvent(one.sampling_rate, step), one.count)
+    for (noise, rate), count in _sampled_kinds(events).items():
+        step = dp_accounting.GaussianDpEvent(noise)
+        accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, step), count)
     return accountant
 
 
@@ -193,9 +200,9 @@ def _renyi(events: Sequence[Event], delta: float, halved: bool = False) -> float
     with _quiet():
         if gdp > 0:
             accountant.compose(dp_accounting.GaussianDpEvent(1 / gdp))
-        for one in _sampled(events):
-            step = dp_accounting.GaussianDpEvent(one.noise_multiplier / (2 if halved else 1))
-            accountant.compose(dp_accounting.PoissonSampledDpEvent(one.sampling_rate, step), one.count)
+        for (noise, rate), count in _sampled_kinds(events).items():
+            step = dp_accounting.GaussianDpEvent(noise / (2 if halved else 1))
+            accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, step), count)
         return float(accountant.get_epsilon(delta))
 
 
@@ -213,6 +220,14 @@ def _quiet() -> Iterator[None]:
 
 def _sampled(events: Sequence[Event]) -> list[PoissonGaussianEvent]:
     return [one for one in events if isinstance(one, PoissonGaussianEvent)]
+
+
+def _sampled_kinds(events: Sequence[Event]) -> Counter[tuple[float, float]]:
+    """Return how many sampled steps there are of each noise multiplier and rate."""
+    kinds: Counter[tuple[float, float]] = Counter()
+    for one in _sampled(events):
+        kinds[one.noise_multiplier, one.sampling_rate] += one.count
+    return kinds
 
 
 def _coordinates(events: Sequence[Event]) -> int:

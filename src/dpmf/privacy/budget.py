@@ -66,4 +66,7 @@ def check_neighbours(neighbours: object) -> None:
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArgument(f"{name}={value!r} should be a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} has hundreds of digits: take a smaller number") from None

@@ -99,8 +99,8 @@ class ClaimEvent:
     claim: str
 
     def __post_init__(self) -> None:
-        _check_text("what", self.what)
-        _check_text("claim", self.claim)
+        check_text("what", self.what)
+        check_text("claim", self.claim)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -126,7 +126,7 @@ def event_from_json(content: Any) -> Event:
 
 
 def _check_common(event: GaussianEvent | PoissonGaussianEvent) -> None:
-    _check_text("what", event.what)
+    check_text("what", event.what)
     _check_positive("noise_multiplier", event.noise_multiplier)
     for name, least in (("count", 1), ("coordinates", 0)):
         value = getattr(event, name)
@@ -139,6 +139,9 @@ def _check_positive(name: str, value: object) -> None:
         raise InvalidArgument(f"{name}={value!r} should be a number above 0")
 
 
-def _check_text(name: str, value: object) -> None:
+def check_text(name: str, value: object) -> None:
+    """Refuse what is no text, and line breaks and control characters, which could imitate other lines of output."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidArgument(f"{name}={value!r} should be a text that is not empty")
+    if not value.isprintable():
+        raise InvalidArgument(f"{name}={value!r} should be one line, without control characters")

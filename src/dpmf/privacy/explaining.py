@@ -72,7 +72,8 @@ _SEEDED = (
 )
 _AGAINST = (
     "It is protected against everybody who gets the release, now or later, whatever else they know, about this "
-    "person and about all others, and however much computing power they have."
+    "person and about all others, and however much computing power they have, unless they can break the cipher "
+    "(ChaCha20) that the noise is made with."
 )
 _PUBLIC = (
     "The list of items with their titles, the rating scale, the method and all of its settings, the number of rounds "
@@ -82,7 +83,7 @@ _PUBLIC = (
 
 def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     source = "given beforehand" if facts.catalogue_declared else "learnt from the ratings"
-    model = f"a bias each, the mean rating, the scale {facts.scale}, titles"
+    model = f"a bias each, what predictions start from, the scale {facts.scale}, titles"
     if facts.feedback == "implicit":
         model = "a popularity each, titles"
     holds = (

@@ -11,6 +11,7 @@ none: not private. Item factors and biases were computed from the ratings withou
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.budget import Budget, check_neighbours, check_unit
-from dpmf.privacy.events import ClaimEvent, Event, event_from_json
+from dpmf.privacy.events import ClaimEvent, Event, check_text, event_from_json
 
 MODES = ("none", "certified", "paper")
 SEEDED = (
@@ -175,8 +176,8 @@ class Guarantee:
         """Raise `InvalidArgument` unless the fields are such as the constructors make them."""
         if self.mode not in MODES:
             raise InvalidArgument(f"mode={self.mode!r} is unknown: it should be {', '.join(MODES)}")
-        if not all(isinstance(text, str) and text.strip() for text in (*self.assumptions, *self.releases)):
-            raise InvalidArgument("assumptions and releases should be texts that are not empty")
+        for text in (*self.assumptions, *self.releases):
+            check_text("one of assumptions and releases", text)
         if self.mode == "none":
             if self != Guarantee.none():
                 raise InvalidArgument("mode='none' promises nothing, and something is promised")
@@ -225,5 +226,6 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _check_number(name: str, value: object, *, least: float, most: float) -> None:
+    most = min(most, sys.float_info.max)  # JSON has whole numbers that are larger
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < most:
         raise InvalidArgument(f"{name}={value!r} should be a number from {least:g} on and below {most:g}")

@@ -74,10 +74,11 @@ class Ledger:
             raise InvalidArgument(f"no folder {self.path.parent} for the ledger: make it first")
         if cap is None and not self.path.exists():
             raise InvalidArgument(f"no ledger {path}: name the file, or give a cap to begin a new one")
-        with self._locked():
-            if cap is not None and not self.path.exists():
-                self._write(cap, ())
-            self.cap, _ = self._read()
+        if cap is not None and not self.path.exists():
+            with self._locked():
+                if not self.path.exists():
+                    self._write(cap, ())
+        self.cap, _ = self._read()  # no lock: the file is replaced as a whole
         if cap is not None and cap != self.cap:
             raise InvalidArgument(
                 f"the ledger {path} has the cap {_shown(self.cap)}, which {_shown(cap)} cannot change"

@@ -129,6 +129,11 @@ def _merge(
         place = int(np.argmax(again))
         user, item = columns.user_ids[int(users[place])], catalogue.ids[int(items[place])]
         raise InvalidRatings(f"user {user!r} rated item {item!r} more than once: choose duplicates='last' or 'mean'")
+    if columns.partly_timed and duplicates != "mean":
+        raise InvalidRatings(
+            "some ratings have no time that can be read, and a user rated an item more than once: mend the times, or "
+            "choose duplicates='mean'"
+        )
     keep = ~again
     if duplicates == "last":
         latest_of_each_pair(users, items, np.zeros(0, np.int64) if times is None else times, keep)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
-from dpmf.ratings.columns import Columns, code, warn_of_bad_time, whole_times
+from dpmf.ratings.columns import Columns, code, whole_times
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.scan import Source
 
@@ -46,11 +46,10 @@ def collect(source: Source) -> Columns:
     if times is not None and times.dtype.kind == "f":
         times = np.ma.filled(times, np.nan)
     elif np.ma.is_masked(times):
-        warn_of_bad_time(int(np.argmax(np.ma.getmaskarray(times))) + first_row)
-        times = None
-    timestamps = None if times is None else whole_times(np.ma.getdata(times), first_row)
+        times = np.ma.filled(times.astype(np.float64), np.nan)  # some are missing: only that counts now
+    timestamps, partly = (None, False) if times is None else whole_times(np.ma.getdata(times), first_row)
     users, items = _coded("user", user_ids, table["user"]), _coded("item", item_ids, table["item"])
-    return Columns(*users, *items, values, timestamps, first_row)
+    return Columns(*users, *items, values, timestamps, first_row, partly)
 
 
 def refuse_missing_ids(source: Source, role: str) -> None:

@@ -33,6 +33,8 @@ class Columns:
         values: shape (n,), float32, NaN where the source has nothing or no number.
         timestamps: shape (n,), seconds (or any integer that grows with time), or None.
         first_row: the number a person would give the first rating: 1, or 2 below a header line.
+        partly_timed: whether timestamps were left out because some, but not all, could not be read. Then none may
+            decide which of two ratings is the later one: whether it does would depend on other people's rows.
     """
 
     user_ids: Ids
@@ -42,6 +44,7 @@ class Columns:
     values: NDArray[np.float32]
     timestamps: NDArray[np.int64] | None
     first_row: int = 1
+    partly_timed: bool = False
 
     @classmethod
     def of_raw(
@@ -56,8 +59,8 @@ class Columns:
         lengths = {len(users), len(items), len(values)} | (set() if timestamps is None else {len(timestamps)})
         if len(lengths) > 1:
             raise InvalidRatings(f"columns have different lengths: {sorted(lengths)}")
-        times = None if timestamps is None else whole_times(np.asarray(timestamps), first_row)
-        return cls(*code("user", users), *code("item", items), _numbers(values), times, first_row)
+        times, partly = (None, False) if timestamps is None else whole_times(np.asarray(timestamps), first_row)
+        return cls(*code("user", users), *code("item", items), _numbers(values), times, first_row, partly)
 
 
 def code(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
@@ -68,7 +71,7 @@ def code(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
         raise InvalidRatings(f"{role} {error}") from None
 
 
-def warn_of_bad_time(row: int) -> None:
+def _warn_of_bad_time(row: int) -> None:
     """Say that there will be no timestamps: part of a history cannot be put in order."""
     logger.warning("the timestamps are left out: the one in row %d is missing, or neither a number nor a date", row)
 
@@ -84,14 +87,14 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float32]:
         raise InvalidRatings(f"the rating column is not numeric: {error}") from None
 
 
-def whole_times(timestamps: NDArray[Any], first_row: int) -> NDArray[np.int64] | None:
-    """Return times as integers in the same order, or None if any is missing or cannot be read.
+def whole_times(timestamps: NDArray[Any], first_row: int) -> tuple[NDArray[np.int64] | None, bool]:
+    """Return times as integers in the same order, or None if any is missing or cannot be read; and if only some are.
 
     Whole seconds stay what they are. With fractions among them, times are numbered from the earliest on: only their
     order counts.
     """
     if timestamps.dtype.kind in "iu":
-        return timestamps.astype(np.int64)
+        return timestamps.astype(np.int64), False
     if timestamps.dtype.kind == "M":
         seconds = timestamps.astype("datetime64[us]").astype(np.float64) / 1e6
         seconds[np.isnat(timestamps)] = np.nan
@@ -99,10 +102,12 @@ def whole_times(timestamps: NDArray[Any], first_row: int) -> NDArray[np.int64] |
         seconds = _seconds(timestamps)
     missing = ~np.isfinite(seconds)
     if missing.any():
-        warn_of_bad_time(int(np.argmax(missing)) + first_row)
-        return None
+        _warn_of_bad_time(int(np.argmax(missing)) + first_row)
+        return None, not missing.all()
     whole = seconds.astype(np.int64)
-    return whole if (whole == seconds).all() else np.unique(seconds, return_inverse=True)[1].astype(np.int64)
+    if (whole == seconds).all():
+        return whole, False
+    return np.unique(seconds, return_inverse=True)[1].astype(np.int64), False
 
 
 def _seconds(timestamps: NDArray[Any]) -> NDArray[np.float64]:

@@ -55,6 +55,7 @@ class ExternalRatings:
     _rows_per_piece: int
     _duplicates: str
     _with_time: bool
+    _partly_timed: bool
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
@@ -84,7 +85,8 @@ class ExternalRatings:
             self.catalogue.ids,
             table["item"].astype(np.int32),
             table["rating"].astype(np.float32),
-            whole_times(table["timestamp"], first_row=1) if self._with_time else None,
+            whole_times(table["timestamp"], first_row=1)[0] if self._with_time else None,
+            partly_timed=self._partly_timed,
         )
         return assemble(
             columns, scale=self.scale, catalogue=self.catalogue, duplicates=self._duplicates, name=self.name, quiet=True
@@ -145,8 +147,10 @@ def _sorted(
     positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
     _register(source, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
     moment = seconds(kinds["timestamp"]) if "timestamp" in kinds else None
+    partly = False
     if moment is not None and source.first("SELECT 1", f"WHERE {moment} IS NULL OR NOT isfinite({moment}) LIMIT 1"):
         logger.warning("the timestamps are left out: not every rating has one")
+        partly = source.first("SELECT 1", f"WHERE isfinite({moment}) LIMIT 1") is not None
         moment = None
     time = "" if moment is None else f", {moment} AS timestamp"
     plain = (
@@ -170,7 +174,9 @@ def _sorted(
         left_out = n_all - source.connection.execute(listed, dict(source.parameters)).fetchall()[0][0]
         logger.warning("%d ratings of items outside the catalogue are left out", left_out)
     rows = max(memory // 5 // _BYTES_PER_RATING, 1000)
-    return ExternalRatings(users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, bool(time))
+    return ExternalRatings(
+        users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, bool(time), partly
+    )
 
 
 def _ids(source: Source, role: str, kind: str) -> tuple[Ids, str]:

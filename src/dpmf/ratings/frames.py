@@ -68,7 +68,7 @@ def array_of(values: Any) -> NDArray[Any]:
         listed = list(values)
     except TypeError:
         raise InvalidArgument(f"{values!r} is not a column: give a list or an array") from None
-    if listed and isinstance(listed[0], str):
+    if any(isinstance(one, str) for one in listed):
         array = np.empty(len(listed), object)
         array[:] = listed
         return array

@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import gzip
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,8 @@ def read_grouped(paths: Sequence[Path], format: str) -> Columns:  # noqa: A002  
         parts.append((groups, members, values, dates))
     groups, members, values, dates = (np.concatenate(column) for column in zip(*parts, strict=True))
     users, items = (members, groups) if format == "netflix" else (groups, members)
-    return Columns.of_raw(users, items, values, dates if dates.all() else None)
+    columns = Columns.of_raw(users, items, values, dates if dates.all() else None)
+    return replace(columns, partly_timed=bool(dates.any() and not dates.all()))
 
 
 def _bytes(path: Path) -> NDArray[np.uint8]:

@@ -163,8 +163,13 @@ def _canonical(values: NDArray[Any]) -> NDArray[Any]:
     if listed and all(_is_integer(one) for one in listed):
         return np.array(listed, np.int64)
     texts = np.empty(len(listed), object)
-    texts[:] = [one if isinstance(one, str) else str(one) for one in listed]
+    texts[:] = [one if isinstance(one, str) else _text(one) for one in listed]
     return texts
+
+
+def _text(one: object) -> str:
+    """Return the text of an id; 7.0 is 7 here as it is in a column of numbers, whatever else stands in the column."""
+    return str(int(one)) if isinstance(one, float | np.floating) and one.is_integer() else str(one)
 
 
 def _is_integer(one: object) -> bool:
