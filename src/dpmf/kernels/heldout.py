@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.bounded import SAFETY, bound_row, share_of, weight_scale
 from dpmf.kernels.compiling import kernel
+from dpmf.kernels.dense import invert, stretch
 
 _AT_ONCE = 4  # ratings: a matrix entry is loaded once for so many products
 _LEAST_REST = 1e-6  # of a rating that all but decides the fit, nothing can be said without it
@@ -85,7 +86,7 @@ def fit_person(
     for k in range(n - 1):
         A[k, k] += step.ridge_u
     A[n - 1, n - 1] += step.ridge_b
-    _invert(A, inverse)
+    invert(A, inverse)
     for k in range(n):
         solution[k] = 0.0
         for other in range(n):
@@ -122,26 +123,6 @@ def _multiply(Z: NDArray[np.float64], M: NDArray[np.float64], product: NDArray[n
             p1[other] += z1 * row[other]
             p2[other] += z2 * row[other]
             p3[other] += z3 * row[other]
-
-
-@kernel
-def _invert(A: NDArray[np.float64], inverse: NDArray[np.float64]) -> None:
-    """Write A⁻¹ to inverse (out) by elimination; A (out) is symmetric, positive definite: pivots need no search."""
-    n = len(A)
-    inverse[:] = 0.0
-    for a in range(n):
-        inverse[a, a] = 1.0
-    for a in range(n):
-        pivot = 1.0 / max(A[a, a], 1e-30)
-        for k in range(n):
-            A[a, k] *= pivot
-            inverse[a, k] *= pivot
-        for row in range(n):
-            if row != a:
-                factor = A[row, a]
-                for k in range(n):
-                    A[row, k] -= factor * A[a, k]
-                    inverse[row, k] -= factor * inverse[a, k]
 
 
 @kernel
@@ -214,7 +195,7 @@ def add_held_out_residuals(
                     row[k] = solution[k] - G[one, k] * residual
                 if step.length > 0.0:
                     residual = e - (total - e) / (max(end - first - 1, 0) + step.ridge_b)
-                    _stretch(row, step.length)
+                    stretch(row, step.length)
                 bound_row(row, step.radius)
                 if not abs(residual) < np.inf:
                     continue
@@ -223,18 +204,6 @@ def add_held_out_residuals(
                     sums[j, k] += np.int64(amount * row[k])
                 sums[j, width] += np.int64(amount * SAFETY * step.height)
             held = 0
-
-
-@kernel
-def _stretch(row: NDArray[np.float64], length: float) -> None:
-    """Scale row (out) to a length, unless it is 0."""
-    total = 0.0
-    for k in range(len(row)):
-        total += row[k] * row[k]
-    if 0.0 < total < np.inf:
-        factor = length / np.sqrt(total)
-        for k in range(len(row)):
-            row[k] *= factor
 
 
 def held_out_reference(

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import kernel
-
-LEAST_PIVOT = 1e-30
+from dpmf.kernels.dense import LEAST_PIVOT
 
 
 @kernel

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.bounded import SAFETY, bound_row, bounded_row, share_of, weight_scale
 from dpmf.kernels.compiling import kernel
-from dpmf.kernels.observed import LEAST_PIVOT, common_of, equations, observer_reference
+from dpmf.kernels.dense import invert, stretch
+from dpmf.kernels.observed import common_of, equations, observer_reference
 
 __all__ = ["Observing", "add_observed", "add_spreads", "common_of", "observed_reference", "stretch_people"]
 
@@ -128,7 +129,7 @@ def add_observed(
         if not scale > 0.0:
             continue
         equations(own_items[own_indptr[i] : own_indptr[i + 1]], V, c, common, pull, step.alpha, A, y)
-        _invert(A, inverse)
+        invert(A, inverse)
         _times(inverse, y, u)
         last = -1
         for p in range(indptr[i], indptr[i + 1]):
@@ -150,7 +151,7 @@ def add_observed(
             for k in range(n):
                 row[k] = u[k] + back * g[k]
             if step.length > 0.0:
-                _stretch(row, step.length)
+                stretch(row, step.length)
             bound_row(row, step.radius)
             amount = scale * weights[j]
             for k in range(n):
@@ -168,47 +169,15 @@ def _times(matrix: NDArray[np.float64], vector: NDArray[np.float64], product: ND
 
 
 @kernel
-def _stretch(row: NDArray[np.float64], length: float) -> None:
-    """Scale row (out) to a length, unless it is 0."""
-    total = 0.0
-    for k in range(len(row)):
-        total += row[k] * row[k]
-    if 0.0 < total < np.inf:
-        factor = length / np.sqrt(total)
-        for k in range(len(row)):
-            row[k] *= factor
-
-
-@kernel
 def stretch_people(start: int, stop: int, length: float, U: NDArray[np.float32]) -> None:
     """Scale the factors of people start..stop-1 in U (out) to a length, unless they are 0."""
     row = np.empty(U.shape[1])
     for i in range(start, stop):
         for k in range(len(row)):
             row[k] = U[i, k]
-        _stretch(row, length)
+        stretch(row, length)
         for k in range(len(row)):
             U[i, k] = np.float32(row[k])
-
-
-@kernel
-def _invert(A: NDArray[np.float64], inverse: NDArray[np.float64]) -> None:
-    """Write A⁻¹ to inverse (out) by elimination; A (out) is symmetric and positive definite."""
-    n = len(A)
-    inverse[:] = 0.0
-    for a in range(n):
-        inverse[a, a] = 1.0
-    for a in range(n):
-        pivot = 1.0 / max(A[a, a], LEAST_PIVOT)
-        for k in range(n):
-            A[a, k] *= pivot
-            inverse[a, k] *= pivot
-        for row in range(n):
-            if row != a:
-                factor = A[row, a]
-                for k in range(n):
-                    A[row, k] -= factor * A[a, k]
-                    inverse[row, k] -= factor * inverse[a, k]
 
 
 def observed_reference(
