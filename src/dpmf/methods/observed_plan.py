@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Stage
+from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Budgeted, Stage
 from dpmf.privacy.budget import Budget
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import GaussianEvent
@@ -25,7 +24,7 @@ _HEIGHTS = (0.5, 1.0)  # for an epsilon of 1 and more, and of half of that and l
 
 
 @dataclass(frozen=True)
-class ObservedPlan:
+class ObservedPlan(Budgeted):
     """What is public about a run before it starts.
 
     Attributes:
@@ -87,13 +86,3 @@ class ObservedPlan:
         """The part of the budget that popularity gets before the rounds: with little to spend, it is what remains."""
         least, usual, most = _POPULARITY_SHARES
         return float(min(max(usual * self.budget.epsilon**-_SHARE_EXPONENT, least), most))
-
-    @property
-    def replaced(self) -> float:
-        """By how much the distance of two contributions may exceed the bound on one."""
-        return 2.0 if self.budget.neighbours == "replace" else 1.0
-
-    @property
-    def count_replaced(self) -> float:
-        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
-        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0

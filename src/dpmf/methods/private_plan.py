@@ -43,8 +43,24 @@ class Stage(NamedTuple):
     round: int | None = None
 
 
+class Budgeted:
+    """Something with a budget, and what the budget's neighbours mean for a sum of contributions."""
+
+    budget: Budget
+
+    @property
+    def replaced(self) -> float:
+        """By how much the distance of two contributions may exceed the bound on one."""
+        return 2.0 if self.budget.neighbours == "replace" else 1.0
+
+    @property
+    def count_replaced(self) -> float:
+        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
+        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
+
+
 @dataclass(frozen=True)
-class Plan:
+class Plan(Budgeted):
     """What is public about a run before it starts.
 
     Attributes:
@@ -121,13 +137,3 @@ class Plan:
         """
         least, most = _HEIGHTS
         return float(min(max((_HEIGHT_POINT / (self.budget.epsilon * n_users)) ** 0.3, least), most))
-
-    @property
-    def replaced(self) -> float:
-        """By how much the distance of two contributions may exceed the bound on one."""
-        return 2.0 if self.budget.neighbours == "replace" else 1.0
-
-    @property
-    def count_replaced(self) -> float:
-        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
-        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
