@@ -25,6 +25,7 @@ from dpmf.ratings.synthetic import make
 EPSILONS = (1.0, 5.0, math.inf)
 _PUBLISHED = 5.0
 _N_USERS = 20_000
+_N_FACTORS = 8  # of all runs alike; more would only fit the few hundred ratings of an item too closely without noise
 
 # Somebody who loves space and dislikes romance: what they rated, and how.
 _PERSON = {
@@ -63,7 +64,7 @@ def run_demo(
     ratings = make(n_users)
     runs = {
         epsilon: train_and_test(
-            ALS(budget=Budget(epsilon), n_factors=None if math.isfinite(epsilon) else 16), ratings,
+            ALS(budget=Budget(epsilon), n_factors=_N_FACTORS), ratings,
             holdout=0.1, n_threads=n_threads, callbacks=callbacks,
         )
         for epsilon in EPSILONS
