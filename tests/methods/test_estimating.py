@@ -113,3 +113,12 @@ def test_standardized_numbers_have_mean_0_and_deviation_1() -> None:
     numbers = standardized(RNG.normal(3, 7, M))
     assert (numbers.mean(), numbers.std()) == (pytest.approx(0), pytest.approx(1))
     assert standardized(np.full(5, 2.0)).tolist() == [0.0] * 5
+
+
+def test_what_is_scaled_down_without_end_can_still_be_refined() -> None:
+    estimate = Estimate(np.ones((2, 1)), np.ones((2, 1)))
+    with np.errstate(all="raise", under="ignore"):
+        for _ in range(300):
+            estimate = estimate.scaled(1e-3).refined(np.zeros((2, 1)), np.ones((2, 1)))
+    assert np.isfinite(estimate.value).all()
+    assert (estimate.variance > 0).all()

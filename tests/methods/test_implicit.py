@@ -193,6 +193,12 @@ def test_a_field_that_makes_no_sense_is_refused(fields: dict[str, Any], words: s
         learner(**fields)
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-250, 1e-20])
+def test_an_epsilon_that_no_noise_can_keep_is_refused(epsilon: float, ratings: Ratings) -> None:
+    with pytest.raises(InvalidArgument, match=r"cannot be kept .* a larger epsilon"):
+        learner(epsilon).fit(ratings)
+
+
 def test_sgd_has_no_such_setting() -> None:
     with pytest.raises(InvalidArgument, match="sgd has no setting 'feedback'"):
         configure("sgd", {"feedback": "implicit"})
@@ -206,6 +212,14 @@ def test_few_people_and_items_are_fine() -> None:
         for user in (1, 2):
             assert np.isfinite(model.predict(user, range(6))).all()
             assert len(model.recommend(user, k=6, include_rated=True)) == 6
+
+
+@pytest.mark.parametrize("feedback", ["explicit", "implicit"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_hundreds_of_rounds_leave_numbers(feedback: str, ratings: Ratings) -> None:
+    release = learner(feedback=feedback, n_epochs=200).fit(ratings).release
+    assert np.isfinite(release.item_factors).all()
+    assert np.isfinite(release.item_biases).all()
 
 
 # Stopping and going on

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 _DEGREE = 2  # of the trend along popularity
+_LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
 _SPREADS = 60  # how many are tried, a constant factor apart
 
@@ -58,8 +59,8 @@ class Estimate:
         return Estimate(self.value @ rotation, np.where(known.all(axis=1, keepdims=True), variance, np.inf))
 
     def scaled(self, factor: float) -> Estimate:
-        """Return the estimate of `factor` times the numbers."""
-        return Estimate(self.value * factor, self.variance * factor**2)
+        """Return the estimate of `factor` times the numbers; a variance never falls so low that its inverse is lost."""
+        return Estimate(self.value * factor, np.maximum(self.variance * factor**2, _LEAST_VARIANCE))
 
     def shrunk(self, popularity: Array, sampling: Array, least_gain: float = 0.0) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.

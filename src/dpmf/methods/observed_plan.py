@@ -18,6 +18,7 @@ from dpmf.privacy.events import GaussianEvent
 _USER_SHARE = 0.002
 _POPULARITY_SHARES = (0.2, 0.35, 0.8)  # least, for an epsilon of 1, and most
 _SHARE_EXPONENT = 1.3
+_LEAST_EPSILON = 1e-3  # the share is at its most long before; a power of a much smaller number would overflow
 _MOMENT_SHARE = 0.04
 _FORGET = 0.3  # of what earlier rounds found: it was about other factors of people
 _HEIGHTS = (0.5, 1.0)  # for an epsilon of 1 and more, and of half of that and less
@@ -85,4 +86,5 @@ class ObservedPlan(Budgeted):
     def popularity_share(self) -> float:
         """The part of the budget that popularity gets before the rounds: with little to spend, it is what remains."""
         least, usual, most = _POPULARITY_SHARES
-        return float(min(max(usual * self.budget.epsilon**-_SHARE_EXPONENT, least), most))
+        epsilon = max(self.budget.epsilon, _LEAST_EPSILON)
+        return float(min(max(usual * epsilon**-_SHARE_EXPONENT, least), most))

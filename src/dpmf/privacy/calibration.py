@@ -153,7 +153,8 @@ def _within_reach(budget: Budget, coordinates: int, slack: Slack) -> tuple[float
 
 
 def _too_small(budget: Budget) -> str:
+    other = "smaller" if budget.epsilon > 1 else "larger"
     return (
         f"epsilon={budget.epsilon:g} with delta={budget.delta:g} cannot be kept for so many released numbers: "
-        "take a larger delta, a smaller epsilon, fewer factors or fewer rounds"
+        f"take a larger delta, a {other} epsilon, fewer factors or fewer rounds"
     )
