@@ -33,7 +33,7 @@ IDENTITY = {"method": "test"}
 
 @pytest.fixture
 def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
-    monkeypatch.setattr(layout, "_RATINGS_PER_BLOCK", 100)
+    monkeypatch.setattr(layout, "_LEAST_BLOCK", 100)
     return make(150, 60)
 
 

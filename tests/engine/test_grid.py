@@ -103,7 +103,18 @@ def test_a_persons_place_among_others_does_not_depend_on_who_else_is_there() -> 
 
 
 @pytest.mark.parametrize(
-    ("n_ratings", "size"), [(1, 1), (20_000, 1), (79_999, 1), (80_000, 2), (320_000, 4), (10**6, 7), (10**9, 16)]
+    ("n_ratings", "size"),
+    [
+        (1, 1),
+        (20_000, 1),
+        (79_999, 1),
+        (80_000, 2),
+        (320_000, 4),
+        (10**6, 7),
+        (9 * 10**6, 8),
+        (5 * 10**7, 16),
+        (10**9, 16),
+    ],
 )
 def test_size_grows_with_the_data_up_to_a_limit(n_ratings: int, size: int) -> None:
     assert grid_size(n_ratings) == size

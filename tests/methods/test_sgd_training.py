@@ -24,7 +24,7 @@ def ratings() -> Ratings:
 @pytest.fixture
 def _many_blocks(monkeypatch: pytest.MonkeyPatch, ratings: Ratings) -> None:
     """Let small data have a grid as large data have it."""
-    monkeypatch.setattr(layout, "_RATINGS_PER_BLOCK", 100)
+    monkeypatch.setattr(layout, "_LEAST_BLOCK", 100)
     assert layout.grid_size(len(ratings)) >= 8
 
 

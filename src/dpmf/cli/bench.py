@@ -69,7 +69,11 @@ def bench(
         )
 
 
-_TITLES = ("factors", "dpmf", "one thread", "bfloat16", "limit", "of the limit", "LIBMF", "over LIBMF")
+_TITLES = (
+    "factors", "dpmf", "one thread", "over one", "limit", "of the limit", "bfloat16", "of the limit", "LIBMF",
+    "over LIBMF",
+)  # fmt: skip
+_KINDS = ("", "one_thread_", "roofline_", "bfloat16_")
 _RACE_TITLES = (
     "factors", "ratings", "iterations", "dpmf, s each", "implicit, s each", "dpmf, s in all", "implicit, s in all",
     "over implicit",
@@ -78,11 +82,16 @@ _RACE_TITLES = (
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     ours, theirs = row["updates_per_second"], row.get("libmf_updates_per_second")
-    figures = [ours, row["one_thread_updates_per_second"], row["bfloat16_updates_per_second"]]
+    million = {name: f"{row[f'{name}updates_per_second'] / 1e6:.1f}" for name in _KINDS}
     return (
         row["factors"],
-        *(f"{figure / 1e6:.1f}" for figure in (*figures, row["roofline_updates_per_second"])),
+        million[""],
+        million["one_thread_"],
+        f"{row['over_one_thread']:.2f}×",
+        million["roofline_"],
         f"{row['roofline_ratio']:.2f}",
+        million["bfloat16_"],
+        f"{row['bfloat16_roofline_ratio']:.2f}",
         f"{theirs / 1e6:.1f}" if theirs else "–",
         f"{ours / theirs:.1f}×" if theirs else "–",
     )

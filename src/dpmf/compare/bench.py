@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
 _LEAST_SECONDS, _MOST_EPOCHS = 1.0, 30
+_LEAST_ROOFLINE = 0.02  # seconds
 
 
 def bench(
@@ -49,7 +51,6 @@ def bench(
             raise InvalidArgument(f"factors={n_factors}: give from 1 to {MOST_FACTORS}")
         row: dict[str, Any] = {"factors": n_factors, "threads": n_threads}
         row |= _engine_figures(ratings, grid, n_factors, n_threads, epochs)
-        row["roofline_ratio"] = row["updates_per_second"] / row["roofline_updates_per_second"]
         if peers:
             row["libmf_updates_per_second"] = libmf_speed(ratings, n_factors, n_threads, libmf)
             row |= implicit_figures(ratings, n_factors, n_threads)
@@ -57,24 +58,48 @@ def bench(
 
 
 def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> dict[str, float]:
-    """Return the best of several epochs of every kind, taken in turns.
+    """Return the best of several epochs of every kind, and how they compare.
 
-    A machine may run faster in one minute than in the next, and ratios of these figures are what counts.
+    A machine may run faster in one second than in the next. So kinds take turns, the limit is measured for as long as
+    the epoch beside it took, and ratios are those of a turn: the median of all turns.
     """
     full, packed = (_epochs(ratings, grid, n_factors, packed=packed) for packed in (False, True))
-    kinds: dict[str, Callable[[], float]] = {
-        "updates_per_second": lambda: full(n_threads),
-        "one_thread_updates_per_second": lambda: full(1),
-        "bfloat16_updates_per_second": lambda: packed(n_threads),
-        "roofline_updates_per_second": lambda: roofline(n_factors, n_threads=n_threads, seconds=0.2),
+    speeds: list[float] = []
+
+    def epoch() -> float:
+        speeds.append(full(n_threads))
+        return speeds[-1]
+
+    turns = _in_turns(
+        {
+            "updates_per_second": epoch,
+            "roofline_updates_per_second": lambda: roofline(
+                n_factors, n_threads=n_threads, seconds=max(len(grid) / speeds[-1], _LEAST_ROOFLINE)
+            ),
+            "bfloat16_updates_per_second": lambda: packed(n_threads),
+            "one_thread_updates_per_second": lambda: full(1),
+        },
+        epochs,
+    )
+    best = {name: max(turn[name] for turn in turns) for name in turns[0]}
+
+    def ratio(one: str, other: str) -> float:
+        return statistics.median(
+            turn[f"{one}updates_per_second"] / turn[f"{other}updates_per_second"] for turn in turns
+        )
+
+    return {
+        **best,
+        "roofline_ratio": ratio("", "roofline_"),
+        "bfloat16_roofline_ratio": ratio("bfloat16_", "roofline_"),
+        "over_one_thread": ratio("", "one_thread_"),
     }
-    return _best_in_turns(kinds, epochs)
 
 
 def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> float:
     """Return the updates per second of the best epoch, of as many as asked for and a second of them at least."""
     epoch = _epochs(ratings, grid, n_factors, packed=False)
-    return _best_in_turns({"": lambda: epoch(n_threads)}, epochs)[""]
+    return max(turn[""] for turn in _in_turns({"": lambda: epoch(n_threads)}, epochs))
 
 
 def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) -> Callable[[int], float]:
@@ -87,16 +112,17 @@ def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) 
     return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, n_threads).seconds
 
 
-def _best_in_turns(kinds: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+def _in_turns(kinds: Mapping[str, Callable[[], float]], rounds: int) -> list[dict[str, float]]:
+    """Return what every kind measures in each of so many rounds, more if they are short."""
     for run in kinds.values():
         run()  # to warm up
-    best = dict.fromkeys(kinds, 0.0)
-    began, done = time.perf_counter(), 0
-    while done < rounds or (time.perf_counter() - began < _LEAST_SECONDS * len(kinds) and done < _MOST_EPOCHS):
-        for name, run in kinds.items():
-            best[name] = max(best[name], run())
-        done += 1
-    return best
+    turns: list[dict[str, float]] = []
+    began = time.perf_counter()
+    while len(turns) < rounds or (
+        time.perf_counter() - began < _LEAST_SECONDS * len(kinds) and len(turns) < _MOST_EPOCHS
+    ):
+        turns.append({name: run() for name, run in kinds.items()})
+    return turns
 
 
 def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_STRIPS = 16
-_RATINGS_PER_BLOCK = 20_000  # below this, starting a block would cost more than it should beside its ratings
+_STRIPS = (8, 16)  # as many as there is work for; up to the second number if blocks stay large
+_LEAST_BLOCK, _LARGE_BLOCK = 20_000, 150_000  # ratings: with fewer, starting a block shows; with more, it does not
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +90,18 @@ class Layout:
 
 
 def grid_size(n_ratings: int) -> int:
-    """Return T for so many ratings: blocks of a few thousand ratings at least, 16 × 16 blocks at most.
+    """Return T for so many ratings.
 
-    >>> grid_size(100), grid_size(1_000_000), grid_size(100_000_000)
-    (1, 7, 16)
+    A block should be worth starting, and a user should have several ratings in it, because the user's row is fetched
+    anew for each block. Eight strips are enough for several threads; where there are ratings in plenty, more strips
+    serve more threads and smaller memories.
+
+    >>> grid_size(100), grid_size(1_000_000), grid_size(10_000_000), grid_size(100_000_000)
+    (1, 7, 8, 16)
     """
-    return int(min(max((n_ratings // _RATINGS_PER_BLOCK) ** 0.5, 1), _MOST_STRIPS))
+    few, many = _STRIPS
+    worthwhile, large = ((n_ratings / size) ** 0.5 for size in (_LEAST_BLOCK, _LARGE_BLOCK))
+    return int(min(max(large, min(worthwhile, few), 1), many))
 
 
 def equal_masses(masses: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
