@@ -15,7 +15,6 @@ and not how they rate them: see `dpmf.methods.implicit`.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -37,7 +36,7 @@ from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_observed import ObservedRounds
-from dpmf.methods.private_plan import Plan
+from dpmf.methods.private_plan import Plan, private_defaults
 from dpmf.methods.private_run import private_run
 from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
@@ -53,8 +52,6 @@ logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
-_PRIVATE_DEFAULTS: dict[str, Any] = {"n_factors": 8, "n_epochs": 4, "regularization": 0.5}
-_LARGE_EPSILON, _LARGE_FACTORS = 10.0, 16  # from that epsilon on there is something to tell more factors apart by
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
 _PUBLIC = (
@@ -170,11 +167,10 @@ class ALS:
     def chosen(self) -> ALS:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
         assert self.budget is not None
-        usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
         if self.is_implicit:
             usual = implicit_defaults(self.budget)
-        elif _LARGE_EPSILON < self.budget.epsilon < math.inf:
-            usual = {**usual, "n_factors": _LARGE_FACTORS}
+        else:
+            usual = private_defaults(self.budget) if self.budget.is_finite else _PLAIN_DEFAULTS
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def _refuse_what_needs_a_budget(self, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None) -> None:

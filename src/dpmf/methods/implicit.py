@@ -26,19 +26,18 @@ from dpmf.ratings import Ratings, Scale
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
 _SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
 _PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
-_PRIVATE: dict[str, Any] = {"n_factors": 6, "n_epochs": 3, "regularization": 0.3, "alpha": 0.0}
-_LARGE_EPSILON = 3.0  # from there on there is something to tell more factors apart by
-_SMALL_EPSILON, _SMALL_RIDGE = 1.0, 3.0  # below it factors are mostly noise, and are held down
-_LARGE: dict[str, Any] = {**_PRIVATE, "n_factors": 16, "n_epochs": 4}
+_FACTORS, _ROUNDS, _MANY_FROM = (6, 16), (3, 4), 3.0  # from that epsilon on there is something to tell many apart by
+_USER_RIDGES, _HELD_BELOW = (3.0, 0.3), 1.0  # below that epsilon factors are mostly noise, and are held down
+_ALPHA = 0.0
 
 
 def implicit_defaults(budget: Budget) -> dict[str, Any]:
     """Return what the method chooses where nothing was said, from public facts alone."""
     if not budget.is_finite:
         return _PLAIN
-    if budget.epsilon < _SMALL_EPSILON:
-        return {**_PRIVATE, "regularization": _SMALL_RIDGE}
-    return _LARGE if budget.epsilon >= _LARGE_EPSILON else _PRIVATE
+    many = budget.epsilon >= _MANY_FROM
+    ridge = _USER_RIDGES[budget.epsilon >= _HELD_BELOW]
+    return {"n_factors": _FACTORS[many], "n_epochs": _ROUNDS[many], "regularization": ridge, "alpha": _ALPHA}
 
 
 def fit_observations(

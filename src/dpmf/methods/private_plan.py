@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpmf.privacy.budget import Budget
 from dpmf.privacy.calibration import Part, gaussian_events
@@ -18,6 +18,9 @@ from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
+_FACTORS, _MANY_FROM = (8, 16), 10.0  # few and many; above that epsilon there is something to tell many apart by
+_ROUNDS = 4
+_USER_RIDGE = 0.5
 _HEIGHTS, _HEIGHT_POINT = (0.5, 2.2), 20_000  # least and most; where it is 1, in epsilon times users
 _FORGET = (0.3, 0.6)  # of what earlier rounds found, for a small and a large epsilon
 _SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
@@ -27,6 +30,16 @@ _BIAS_SHARE = 0.15
 _MOMENT_SHARE = 0.01
 _ITEM_MOMENT_SHARE = 0.3
 _BIAS_PASSES = 2
+
+
+def private_defaults(budget: Budget) -> dict[str, Any]:
+    """Return what the method chooses where nothing was said, from public facts alone.
+
+    >>> private_defaults(Budget(1))["n_factors"] < private_defaults(Budget(20))["n_factors"]
+    True
+    """
+    n_factors = _FACTORS[budget.epsilon > _MANY_FROM]
+    return {"n_factors": n_factors, "n_epochs": _ROUNDS, "regularization": _USER_RIDGE}
 
 
 class Stage(NamedTuple):

@@ -1,0 +1,89 @@
+"""Made-up rating sets of many kinds, for choosing a method's settings without looking at anybody's ratings.
+
+Nothing in them is fitted to a real set. They keep to what is commonly said of ratings from 1 to 5: errors of about 0.9
+if only biases are known and a little less if tastes are known too, tastes in a few strong and many weak directions,
+popularity that falls as a power, popular items liked somewhat better, people who differ in how much they care for what
+is popular and what is good, and who choose what they will like.
+
+>>> ratings = World(200, 100, mean_ratings=20.0).ratings()
+>>> ratings.n_users, ratings.n_items
+(200, 100)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf import Ratings
+from dpmf.ratings.items import Items
+from dpmf.streams import generator
+
+_DIRECTIONS = 24
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class World:
+    """Sizes and proportions of a made-up rating set.
+
+    Attributes:
+        n_users, n_items: sizes.
+        mean_ratings: how many ratings a person gives, about; log-normal.
+        taste: variance of ratings that tastes explain.
+        decay: direction k of the tastes is k^-decay as strong as the first.
+        noise: variance of ratings that nothing explains.
+        fall: the k-th most popular item is (k + 10)^-fall as popular as the first.
+        pull: standard deviation of the logarithm of how much likelier a person's taste makes an item to be chosen.
+        seed: fixes everything.
+    """
+
+    n_users: int
+    n_items: int
+    mean_ratings: float = 80.0
+    taste: float = 0.4
+    decay: float = 0.8
+    noise: float = 0.65
+    fall: float = 0.9
+    pull: float = 0.7
+    seed: int = 0
+
+    def ratings(self) -> Ratings:
+        """Return the rating set: whole stars from 1 to 5."""
+        rng = generator(self.seed, "world")
+        strengths = np.arange(1, _DIRECTIONS + 1) ** -self.decay
+        strengths *= np.sqrt(self.taste / np.square(strengths).sum())
+        popularity = (np.arange(self.n_items) + 10.0) ** -self.fall
+        logs = np.log(popularity)
+        fame = (logs - logs.mean()) / logs.std()
+        quality = 0.4 * rng.normal(size=self.n_items) + 0.2 * fame
+        traits = rng.normal(size=(self.n_items, _DIRECTIONS))
+        for place, trend in enumerate((fame, quality / quality.std())):
+            traits[:, place] = 0.6 * trend + 0.8 * traits[:, place]
+        spread = 0.9
+        lengths = self.mean_ratings * np.exp(spread * rng.normal(size=self.n_users) - spread**2 / 2)
+        counts = np.clip(lengths, 8, 0.4 * self.n_items).astype(np.int64)
+        users, items, values = [], [], []
+        for first in range(0, self.n_users, _AT_ONCE):
+            some = counts[first : first + _AT_ONCE]
+            likings = (rng.normal(size=(len(some), _DIRECTIONS)) * strengths) @ traits.T
+            weights = logs + self.pull / np.sqrt(self.taste) * likings
+            chosen = _choose(weights + rng.gumbel(size=weights.shape), some)
+            who = np.repeat(np.arange(len(some)), some)
+            generosity = 0.4 * rng.normal(size=len(some))
+            clean = 3.5 + generosity[who] + quality[chosen] + likings[who, chosen]
+            users.append(first + who)
+            items.append(chosen)
+            values.append(np.clip(np.rint(clean + np.sqrt(self.noise) * rng.normal(size=len(who))), 1, 5))
+        catalogue = Items.of(np.arange(self.n_items))
+        return Ratings.of(
+            np.concatenate(users), np.concatenate(items), np.concatenate(values), scale=(1, 5), catalogue=catalogue
+        )
+
+
+def _choose(keys: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return, for each row, the places of as many of its largest keys as its count says, row after row."""
+    order = np.argsort(-keys, axis=1)
+    return np.concatenate([np.sort(row[:count]) for row, count in zip(order, counts, strict=True)])
