@@ -16,7 +16,7 @@ from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
 from dpmf.model import Model, Release
-from dpmf.privacy import Budget
+from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
@@ -368,3 +368,21 @@ def test_a_large_budget_beats_the_free_baseline() -> None:
         train
     )  # a seed, so that it never fails by chance
     assert rmse(prediction_errors(private, test)) < 0.95 * free
+
+
+@pytest.mark.parametrize("feedback", ["explicit", "implicit"])
+def test_the_number_of_users_as_released_decides_how_many_factors_there_are(feedback: Any) -> None:
+    ratings = make(6000, 20, mean_ratings=6)
+    few, many = (
+        ALS(budget=Budget(epsilon), n_epochs=1, feedback=feedback).fit(ratings).release for epsilon in (0.5, 40.0)
+    )
+    assert few.n_factors < many.n_factors
+    for release in (few, many):
+        assert release.configuration["n_factors"] == release.n_factors
+        sums = next(one for one in release.guarantee.events if one.what == "item factors")
+        assert isinstance(sums, GaussianEvent)
+        assert sums.coordinates >= 20 * (many.n_factors + 1)  # as many as there may be
+
+
+def test_as_many_factors_as_asked_for_are_released() -> None:
+    assert ALS(budget=Budget(0.5), n_factors=5, n_epochs=1).fit(make(100, 40)).release.n_factors == 5

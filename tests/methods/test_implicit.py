@@ -62,7 +62,8 @@ def test_recommended_are_items_of_the_right_class(epsilon: float, n_users: int) 
     model = learner(epsilon, n_factors=2, n_epochs=5, items_public=True).fit(train)
     assert evaluate(model, held_out, k=10)["recall@10"] > 0.95
     newcomer = model.release.fold_in([0, 2, 4])
-    assert all(int(one.item) % 2 == 0 for one in newcomer.recommend(k=10))
+    right = sum(int(one.item) % 2 == 0 for one in newcomer.recommend(k=10))
+    assert right == 10 if math.isinf(epsilon) else right >= 7  # fresh noise may lift an item of the other class
 
 
 def test_private_factors_beat_popularity_where_there_is_enough_to_learn_from() -> None:

@@ -131,7 +131,8 @@ def wild(scale: Scale) -> st.SearchStrategy[float]:
 
 @st.composite
 def settings_of_runs(draw: st.DrawFn, neighbours: str, implicit: bool) -> Setting:
-    n_items, n_factors, ridge = draw(st.integers(2, 8)), draw(st.integers(0, 3)), draw(st.sampled_from([0.1, 1e-3]))
+    n_items, ridge = draw(st.integers(2, 8)), draw(st.sampled_from([0.1, 1e-3]))
+    n_factors = draw(st.one_of(st.integers(0, 3), st.none()))
     budget = Budget(draw(st.sampled_from([0.2, 5.0, 50.0])), neighbours=neighbours)
     plan: Plan | ObservedPlan
     if implicit:

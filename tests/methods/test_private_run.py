@@ -237,6 +237,13 @@ def test_biases_alone_can_be_resumed(tmp_path: Path, ratings: Ratings, draws: Dr
     assert verify(model.guarantee).ok
 
 
+def test_factors_that_a_run_chose_are_those_it_goes_on_with(tmp_path: Path, ratings: Ratings, draws: Draws) -> None:
+    method = replace(PRIVATE, n_factors=None)
+    stop_at(8, draws, method, ratings, tmp_path / "run")  # after the counts, from which they were chosen
+    model = resume(method, ratings, tmp_path / "run")
+    assert 0 < model.release.n_factors == model.user_factors.shape[1] < 16
+
+
 @pytest.mark.parametrize("draw", [6, 8, 4 + 2 * 5])
 def test_a_lost_round_costs_little_accuracy(tmp_path: Path, draws: Draws, draw: int) -> None:
     train, test = make(2000, 200, mean_ratings=50).split(0.1, seed=2)

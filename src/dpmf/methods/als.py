@@ -165,12 +165,15 @@ class ALS:
         return chosen._fit_plainly(ratings, threads, tuple(callbacks), checkpoint)
 
     def chosen(self) -> ALS:
-        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+        """Return the same configuration with whatever was left open chosen, from public facts alone.
+
+        Factors of a private run stay open: it chooses them once it has released how many users there are.
+        """
         assert self.budget is not None
         if self.is_implicit:
             usual = implicit_defaults(self.budget)
         else:
-            usual = private_defaults(self.budget) if self.budget.is_finite else _PLAIN_DEFAULTS
+            usual = private_defaults() if self.budget.is_finite else _PLAIN_DEFAULTS
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def _refuse_what_needs_a_budget(self, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None) -> None:
@@ -254,10 +257,10 @@ class ALS:
 
     def _plan(self, n_items: int) -> Plan | ObservedPlan:
         assert self.budget is not None
-        assert self.n_factors is not None
         assert self.n_epochs is not None
         assert self.regularization is not None
-        whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
+        if self.n_factors is not None:
+            whole("n_factors", self.n_factors, least=0, most=MOST_PRIVATE_FACTORS)
         whole("n_epochs", self.n_epochs, most=MOST_PRIVATE_ROUNDS)
         if self.is_implicit:
             assert self.alpha is not None
@@ -290,10 +293,9 @@ class ALS:
         guarantee: Guarantee,
         history: tuple[EpochRecord, ...],
     ) -> Model:
+        configuration = {**self._configuration(), "n_factors": state.V.shape[1]}
         if isinstance(state, ObservedRounds):
-            release = release_of(
-                ratings, state.V, state.c, state.ridge, state.plan.alpha, self._configuration(), guarantee
-            )
+            release = release_of(ratings, state.V, state.c, state.ridge, state.plan.alpha, configuration, guarantee)
             return model_of(release, ratings, state.U, history)
         bias, factors = state.ridge
         release = Release(
@@ -303,7 +305,7 @@ class ALS:
             item_factors=state.V,
             item_biases=state.c,
             ridge=Ridge(bias=bias, factors=factors),
-            configuration=self._configuration(),
+            configuration=configuration,
             guarantee=guarantee,
         )
         seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)

@@ -5,7 +5,7 @@ being the share of people who have the item (0 without privacy, where factors fi
 fitted as `dpmf.kernels.observed` says. Scores are for ranking: there is no scale that they lie on.
 
 >>> from dpmf.privacy import Budget
->>> implicit_defaults(Budget(1.0))["n_factors"] < implicit_defaults(Budget(float("inf")))["n_factors"]
+>>> implicit_defaults(Budget(0.5))["regularization"] > implicit_defaults(Budget(5.0))["regularization"]
 True
 """
 
@@ -26,18 +26,17 @@ from dpmf.ratings import Ratings, Scale
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
 _SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
 _PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
-_FACTORS, _ROUNDS, _MANY_FROM = (6, 16), (3, 4), 3.0  # from that epsilon on there is something to tell many apart by
+_ROUNDS, _MANY_FROM = (3, 4), 3.0  # from that epsilon on there is something to be gained by more
 _USER_RIDGES, _HELD_BELOW = (3.0, 0.3), 1.0  # below that epsilon factors are mostly noise, and are held down
 _ALPHA = 0.0
 
 
 def implicit_defaults(budget: Budget) -> dict[str, Any]:
-    """Return what the method chooses where nothing was said, from public facts alone."""
+    """Return what the method chooses where nothing was said, from public facts alone; private factors come later."""
     if not budget.is_finite:
         return _PLAIN
-    many = budget.epsilon >= _MANY_FROM
-    ridge = _USER_RIDGES[budget.epsilon >= _HELD_BELOW]
-    return {"n_factors": _FACTORS[many], "n_epochs": _ROUNDS[many], "regularization": ridge, "alpha": _ALPHA}
+    rounds, ridge = _ROUNDS[budget.epsilon >= _MANY_FROM], _USER_RIDGES[budget.epsilon >= _HELD_BELOW]
+    return {"n_epochs": rounds, "regularization": ridge, "alpha": _ALPHA}
 
 
 def fit_observations(

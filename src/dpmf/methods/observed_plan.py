@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, Budgeted, Stage
+from dpmf.methods.private_plan import FACTORS, MOMENTS, POPULARITY, USERS, FactorRule, PrivatePlan, Stage
 from dpmf.privacy.budget import Budget
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import GaussianEvent
 
+_FACTORS, _FACTOR_POINT = (4, 16), 10_000  # fewest and most; where they begin to grow, in epsilon times users
 _USER_SHARE = 0.002
 _POPULARITY_SHARES = (0.2, 0.35, 0.8)  # least, for an epsilon of 1, and most
 _SHARE_EXPONENT = 1.3
@@ -25,12 +26,12 @@ _HEIGHTS = (0.5, 1.0)  # for an epsilon of 1 and more, and of half of that and l
 
 
 @dataclass(frozen=True)
-class ObservedPlan(Budgeted):
+class ObservedPlan(PrivatePlan):
     """What is public about a run before it starts.
 
     Attributes:
         n_items: the size of the catalogue.
-        n_factors: K; with 0 there is popularity only.
+        n_factors: K; with 0 there is popularity only. None lets the number of users decide, once it is released.
         n_rounds: how often factors are measured.
         user_ridge: the penalty on a person's factors, relative to the mean square of an item's.
         alpha: how much more an item that a person has weighs in the fit than one that they do not have.
@@ -38,7 +39,7 @@ class ObservedPlan(Budgeted):
     """
 
     n_items: int
-    n_factors: int
+    n_factors: int | None
     n_rounds: int
     user_ridge: float
     alpha: float
@@ -46,7 +47,7 @@ class ObservedPlan(Budgeted):
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
-        m, K, T = self.n_items, self.n_factors, self.n_rounds
+        m, K, T = self.n_items, self.most_factors, self.n_rounds
         users = Part(USERS, _USER_SHARE, 1, 1)
         if not K:
             return gaussian_events(self.budget, [users, Part(POPULARITY, 1 - _USER_SHARE, 1, m)])
@@ -65,11 +66,16 @@ class ObservedPlan(Budgeted):
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        rounds = range(self.n_rounds if self.n_factors else 0)
+        rounds = range(self.n_rounds if self.most_factors else 0)
         return (
             Stage("the count of items", (USERS, POPULARITY)),
             *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds),
         )
+
+    @property
+    def rule(self) -> FactorRule:
+        """How K is chosen."""
+        return FactorRule(*_FACTORS, _FACTOR_POINT)
 
     @property
     def forget(self) -> float:

@@ -72,15 +72,19 @@ class PrivateRounds:
     U: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        n_users, n_items, K = self.solving.n_users, self.plan.n_items, self.plan.n_factors
+        n_users, n_items = self.solving.n_users, self.plan.n_items
         scale = self.solving.scale
         self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / _USUAL_WIDTH
         self.clip, self.error = _CLIP * self.unit, _ERROR * self.unit
-        self.c, self.V = np.zeros(n_items, np.float32), np.zeros((n_items, K), np.float32)
-        self.b, self.U = np.zeros(n_users, np.float32), np.zeros((n_users, K), np.float32)
+        self.c, self.b = np.zeros(n_items, np.float32), np.zeros(n_users, np.float32)
         self._biases = Estimate.nothing(n_items, 1)
-        self._factors = Estimate.nothing(n_items, K)
+        self._set_factors(0)
         self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
+
+    def _set_factors(self, K: int) -> None:
+        """Let there be so many factors, all of them 0."""
+        self.V, self.U = (np.zeros((n, K), np.float32) for n in (self.plan.n_items, self.solving.n_users))
+        self._factors = Estimate.nothing(self.plan.n_items, K)
 
     @property
     def ridge(self) -> tuple[float, float]:
@@ -89,7 +93,7 @@ class PrivateRounds:
 
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
-        return relative * max(self.plan.n_factors, 1) / _MEAN_SQUARE * self.error**2
+        return float(relative * max(self.V.shape[1], 1) / _MEAN_SQUARE * self.error**2)
 
     def measure(self, stage: Stage) -> None:
         """Release what a stage releases, and make of it what is public."""
@@ -119,6 +123,7 @@ class PrivateRounds:
 
     def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Take up what `released` returned; `settle` then makes the users' part of it."""
+        self._set_factors(tensors["V"].shape[1])
         self.c[:], self.V[:], self.n_users = tensors["c"], tensors["V"], float(tensors["n_users"][0])
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
         self.popularity = np.array(tensors["popularity"])
@@ -126,9 +131,10 @@ class PrivateRounds:
         self._factors = Estimate(*np.array(tensors["factors"]))
 
     def _measure_popularity(self) -> None:
-        """Release the number of users and how much weight items get, and choose the weights in between."""
+        """Release the number of users and how much weight items get; choose factors and weights in between."""
         n_items, bound = self.plan.n_items, self.plan.count_replaced
         self.n_users = release_user_count(self.mechanism, USERS, bound, self.shares)
+        self._set_factors(self.plan.factors(self.n_users))
         weights, floor = np.ones(n_items), self.mechanism.sd(POPULARITY, bound)
         first = self._release(POPULARITY, bound, n_items, lambda *a: self._counts(weights, *a))
         self.weights = np.maximum(first, 2 * floor) ** -_RARE_EXPONENT
@@ -146,7 +152,7 @@ class PrivateRounds:
 
     def _measure_factors(self, number: int) -> None:
         """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
-        K = self.plan.n_factors
+        K = self.V.shape[1]
         first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
         V, length = (self._start(), math.sqrt(_MEAN_SQUARE)) if first else (self.V, 0.0)
         moment_bound = _RADIUS**2 * self.plan.replaced
@@ -202,8 +208,8 @@ class PrivateRounds:
         for what is well liked. The others are random.
         """
         keys = self.solving.catalogue.ids.keys
-        fill_randomly(stream_key(self.seed, "item factors"), keys, self.plan.n_factors, 1.0, self.V)
-        guesses = _directions(self.popularity, standardized(self.c.astype(np.float64)))[:, : self.plan.n_factors]
+        fill_randomly(stream_key(self.seed, "item factors"), keys, self.V.shape[1], 1.0, self.V)
+        guesses = _directions(self.popularity, standardized(self.c.astype(np.float64)))[:, : self.V.shape[1]]
         self.V[:, : guesses.shape[1]] = guesses
         self.V *= np.float32(_START_SD * self.unit)
         self.solve_users()

@@ -67,13 +67,16 @@ class ObservedRounds:
     U: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        n_items, K = self.plan.n_items, self.plan.n_factors
-        self.c, self.V = np.zeros(n_items, np.float32), np.zeros((n_items, K), np.float32)
-        self.U = np.zeros((self.solving.n_users, K), np.float32)
-        self._weights = np.ones(n_items)
+        n_items = self.plan.n_items
+        self.c, self._weights = np.zeros(n_items, np.float32), np.ones(n_items)
         self._counts = Estimate.nothing(n_items, 1)
-        self._factors = Estimate.nothing(n_items, K)
         self.total = 1.0
+        self._set_factors(0)
+
+    def _set_factors(self, K: int) -> None:
+        """Let there be so many factors, all of them 0."""
+        self.V, self.U = (np.zeros((n, K), np.float32) for n in (self.plan.n_items, self.solving.n_users))
+        self._factors = Estimate.nothing(self.plan.n_items, K)
 
     @property
     def ridge(self) -> float:
@@ -81,10 +84,10 @@ class ObservedRounds:
 
         It is the variance of what is left unexplained over that of a factor, as if both were normal.
         """
-        K = max(self.plan.n_factors, 1)
+        K = max(self.V.shape[1], 1)
         sizes = np.square(self.V, dtype=np.float64).sum(axis=1)
         error = float(sizes @ (self.c * (1.0 - self.c))) / max(float(sizes.sum()), 1e-12)
-        return self.plan.user_ridge * max(error, 1e-6) * K / _MEAN_SQUARE
+        return float(self.plan.user_ridge * max(error, 1e-6) * K / _MEAN_SQUARE)
 
     def measure(self, stage: Stage) -> None:
         """Release what a stage releases, and make of it what is public."""
@@ -109,6 +112,7 @@ class ObservedRounds:
 
     def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Take up what `released` returned; `settle` then makes the users' part of it."""
+        self._set_factors(tensors["V"].shape[1])
         self.c[:], self.V[:] = tensors["c"], tensors["V"]
         self.n_users, self.total = (float(number) for number in tensors["numbers"])
         self._counts = Estimate(*np.array(tensors["counts"]))
@@ -118,6 +122,7 @@ class ObservedRounds:
         """Release the number of users, and how much weight items get."""
         bound = self.plan.count_replaced
         self.n_users = release_user_count(self.mechanism, USERS, bound, self.shares)
+        self._set_factors(self.plan.factors(self.n_users))
         counts = self._release(POPULARITY, bound, self.plan.n_items, self._add_counts)
         self._refine_counts(counts, self.mechanism.sd(POPULARITY, bound))
         self.total = self.n_users * _SPREAD_OF_COUNTS / self._mean_root()
@@ -139,7 +144,7 @@ class ObservedRounds:
 
     def _measure_factors(self, number: int) -> None:
         """Release moments and sums, and make item factors of them; rounds count from 0."""
-        K, plan = self.plan.n_factors, self.plan
+        K, plan = self.V.shape[1], self.plan
         first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
         length = math.sqrt(_MEAN_SQUARE) if first else 0.0
         if first:
@@ -164,7 +169,7 @@ class ObservedRounds:
     def _start(self, length: float) -> None:
         """Give users factors of one length that random item factors suggest."""
         keys = self.solving.catalogue.ids.keys
-        fill_randomly(stream_key(self.seed, "item factors"), keys, self.plan.n_factors, 1.0, self.V)
+        fill_randomly(stream_key(self.seed, "item factors"), keys, self.V.shape[1], 1.0, self.V)
         self.solve_users()
         self._over_users(self.solving, lambda _, first, last: stretch_people(first, last, length, self.U))
 

@@ -18,7 +18,7 @@ from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
-_FACTORS, _MANY_FROM = (8, 16), 10.0  # few and many; above that epsilon there is something to tell many apart by
+_FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
 _ROUNDS = 4
 _USER_RIDGE = 0.5
 _HEIGHTS, _HEIGHT_POINT = (0.5, 2.2), 20_000  # least and most; where it is 1, in epsilon times users
@@ -32,14 +32,9 @@ _ITEM_MOMENT_SHARE = 0.3
 _BIAS_PASSES = 2
 
 
-def private_defaults(budget: Budget) -> dict[str, Any]:
-    """Return what the method chooses where nothing was said, from public facts alone.
-
-    >>> private_defaults(Budget(1))["n_factors"] < private_defaults(Budget(20))["n_factors"]
-    True
-    """
-    n_factors = _FACTORS[budget.epsilon > _MANY_FROM]
-    return {"n_factors": n_factors, "n_epochs": _ROUNDS, "regularization": _USER_RIDGE}
+def private_defaults() -> dict[str, Any]:
+    """Return what the method chooses where nothing was said, from public facts alone; factors are chosen later."""
+    return {"n_epochs": _ROUNDS, "regularization": _USER_RIDGE}
 
 
 class Stage(NamedTuple):
@@ -56,10 +51,47 @@ class Stage(NamedTuple):
     round: int | None = None
 
 
-class Budgeted:
-    """Something with a budget, and what the budget's neighbours mean for a sum of contributions."""
+@dataclass(frozen=True)
+class FactorRule:
+    """How many factors a run has, if nobody said how many.
 
+    Attributes:
+        least, most: the fewest and the most.
+        point: up to so much in epsilon times users there are the fewest; from there on they grow with its root.
+
+    >>> rule = FactorRule(2, 16, 10_000)
+    >>> [rule.number(1.0, users) for users in (5_000, 40_000, 10**9)]
+    [2, 4, 16]
+    """
+
+    least: int
+    most: int
+    point: float
+
+    def number(self, epsilon: float, n_users: float) -> int:
+        """Return the number for so many users, as counted with noise."""
+        return round(min(max(self.least * math.sqrt(epsilon * n_users / self.point), self.least), self.most))
+
+
+class PrivatePlan:
+    """What plans of private runs have in common."""
+
+    n_factors: int | None
     budget: Budget
+
+    @property
+    def rule(self) -> FactorRule:
+        """How K is chosen, if it was not given."""
+        raise NotImplementedError
+
+    @property
+    def most_factors(self) -> int:
+        """The most that K may be."""
+        return self.rule.most if self.n_factors is None else self.n_factors
+
+    def factors(self, n_users: float) -> int:
+        """Return K for so many users, as released."""
+        return self.rule.number(self.budget.epsilon, n_users) if self.n_factors is None else self.n_factors
 
     @property
     def replaced(self) -> float:
@@ -73,12 +105,12 @@ class Budgeted:
 
 
 @dataclass(frozen=True)
-class Plan(Budgeted):
+class Plan(PrivatePlan):
     """What is public about a run before it starts.
 
     Attributes:
         n_items: the size of the catalogue.
-        n_factors: K; with 0 there are item biases only.
+        n_factors: K; with 0 there are item biases only. None lets the number of users decide, once it is released.
         n_rounds: how often factors are measured.
         per_item: whether second moments are measured for every item, not once for all.
         user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
@@ -86,7 +118,7 @@ class Plan(Budgeted):
     """
 
     n_items: int
-    n_factors: int
+    n_factors: int | None
     n_rounds: int
     per_item: bool
     user_ridge: float
@@ -94,7 +126,7 @@ class Plan(Budgeted):
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
-        m, K, T = self.n_items, self.n_factors, self.n_rounds
+        m, K, T = self.n_items, self.most_factors, self.n_rounds
         parts = [
             Part(USERS, _SHARES[USERS], 1, 1),
             Part(POPULARITY, _SHARES[POPULARITY], 1, m),
@@ -120,8 +152,13 @@ class Plan(Budgeted):
         """Return the parts of the run, in order; together they make every release once."""
         first = Stage("the count of ratings", (USERS, POPULARITY, WEIGHTS))
         passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(_BIAS_PASSES)]
-        rounds = range(self.n_rounds if self.n_factors else 0)
+        rounds = range(self.n_rounds if self.most_factors else 0)
         return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+
+    @property
+    def rule(self) -> FactorRule:
+        """How K is chosen."""
+        return FactorRule(*_FACTORS, _FACTOR_POINT)
 
     def early_ridge(self, n_users: float) -> float:
         """The penalty on users' factors until the release is final.

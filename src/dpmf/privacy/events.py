@@ -30,8 +30,8 @@ class GaussianEvent:
             greatest L2 distance between the sums of two data sets that are neighbours *in the relation of the
             guarantee*. Under "replace" it is thus the replace sensitivity, and no factor is missing.
         count: how often, each time with fresh noise; the sum may be another one each time.
-        coordinates: how many numbers were released, over all `count` times; what the sampler's inaccuracy costs is
-            in proportion to it.
+        coordinates: how many numbers were released at most, over all `count` times; what the sampler's inaccuracy costs
+            is in proportion to it.
     """
 
     kind: ClassVar[str] = "gaussian-noise"

@@ -63,9 +63,9 @@ class Mechanism:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
         """
         event, steps = self._event_with_some_left(what), self.steps(what, sensitivity)
-        if sums.size * event.count != event.coordinates:
+        if sums.size * event.count > event.coordinates:
             raise BudgetExceeded(
-                f"{what!r} has {sums.size} numbers, and {event.coordinates // event.count} in the plan"
+                f"{what!r} has {sums.size} numbers, and {event.coordinates // event.count} at most in the plan"
             )
         if sums.dtype != np.int64:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
