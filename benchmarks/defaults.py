@@ -4,8 +4,9 @@
 
 Starts from plain values, and goes through the constants one after the other, some times over: of every one the value
 is kept that does best on all worlds and epsilons together. Judged is the mean logarithm of the rmse on held-out
-ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. Writes every trial, the
-result, and how it compares with biases or popularity alone on worlds that had no part in the choice.
+ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. How many factors there
+are at most is then judged on worlds of more people. Writes every trial, the result, and how it compares with biases or
+popularity alone on worlds that had no part in the choice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import logging
 import math
 import statistics
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,10 @@ WORLDS = (
     World(12_000, 2000, noise=0.6, pull=0.4),
     World(50_000, 800, mean_ratings=30.0, decay=1.0, noise=0.7),
 )
+LARGE = (
+    World(100_000, 1000, mean_ratings=40.0),
+    World(200_000, 1000, mean_ratings=30.0, taste=0.5, decay=0.6),
+)
 UNSEEN = (
     World(2000, 800, taste=0.6, decay=0.7, seed=1),
     World(8000, 1200, mean_ratings=70.0, decay=0.9, pull=0.5, seed=1),
@@ -60,22 +65,22 @@ def _shares(share: float) -> dict[str, float]:
 
 _PLAN, _ROUNDS = "dpmf.methods.private_plan", "dpmf.methods.private_als"
 EXPLICIT = (
-    Constant(_PLAN, "_FACTORS", ((8, 8), (2, 4), (2, 8), (2, 16), (4, 16), (3, 24))),
+    Constant(_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (3, 16), (4, 16))),
     Constant(_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
     Constant(_PLAN, "_ROUNDS", (4, 2, 3, 6)),
     Constant(_ROUNDS, "_CLIP", (1.0, 0.25, 0.5, 2.0)),
-    Constant(_PLAN, "_USER_RIDGE", (1.0, 0.25, 0.5, 2.0)),
-    Constant(_PLAN, "_BIAS_SHARE", (0.1, 0.05, 0.2, 0.4)),
-    Constant(_PLAN, "_HEIGHTS", ((1.0, 1.0), (0.5, 0.5), (0.5, 1.0), (0.5, 2.0), (1.0, 2.0), (0.7, 3.0))),
-    Constant(_PLAN, "_HEIGHT_POINT", (20_000, 5_000, 80_000)),
-    Constant(_PLAN, "_EARLY_RIDGES", ((0.5, 0.5), (0.1, 0.1), (0.2, 0.2), (0.1, 0.3), (0.2, 0.5), (0.2, 1.0))),
+    Constant(_PLAN, "_USER_RIDGE", (1.0, 0.12, 0.25, 0.5)),
+    Constant(_PLAN, "_BIAS_SHARE", (0.1, 0.025, 0.05, 0.2)),
+    Constant(_PLAN, "_HEIGHTS", ((1.0, 1.0), (0.5, 1.0), (0.5, 2.0), (0.7, 3.0), (1.0, 4.0))),
+    Constant(_PLAN, "_HEIGHT_POINT", (20_000, 1_500, 5_000)),
+    Constant(_PLAN, "_EARLY_RIDGES", ((0.5, 0.5), (0.1, 0.1), (0.2, 0.2), (0.1, 0.3), (0.2, 0.5))),
     Constant(_PLAN, "_RIDGE_POINT", (10_000, 3_000, 30_000)),
     Constant(_ROUNDS, "_LEAST_GAIN", (0.0, 1.0, 3.0, 6.0)),
-    Constant(_PLAN, "_FORGET", ((0.0, 0.0), (0.3, 0.3), (0.0, 0.3), (0.3, 0.6), (0.6, 0.6))),
+    Constant(_PLAN, "_FORGET", ((0.0, 0.0), (0.3, 0.3), (0.0, 0.3), (0.3, 0.6))),
     Constant(_ROUNDS, "_RARE_EXPONENT", (0.0, 0.15, 0.3, 0.45)),
     Constant(_PLAN, "_SHARES", (_shares(0.03), _shares(0.01), _shares(0.1))),
-    Constant(_PLAN, "_MOMENT_SHARE", (0.03, 0.003, 0.01, 0.1)),
-    Constant(_ROUNDS, "_MEAN_SQUARE", (0.5, 0.25, 1.0)),
+    Constant(_PLAN, "_MOMENT_SHARE", (0.03, 0.001, 0.003, 0.01)),
+    Constant(_ROUNDS, "_MEAN_SQUARE", (0.5, 1.0, 2.0)),
     Constant(_ROUNDS, "_START_SD", (0.3, 0.1, 1.0)),
     Constant(_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
     Constant(_ROUNDS, "_USER_BIAS_RIDGE", (3.0, 1.0, 6.0)),
@@ -97,6 +102,8 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
 )
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
+MANY = {"explicit": (_PLAN, "_FACTORS"), "implicit": (_OBSERVED_PLAN, "_FACTORS")}
+MOST_FACTORS = (4, 8, 16, 24)
 Values = dict[tuple[str, str], Any]
 
 
@@ -110,6 +117,36 @@ class Trial(NamedTuple):
     alone: bool = False
 
 
+class Search:
+    """Tries values, and remembers what was tried.
+
+    Attributes:
+        feedback: explicit or implicit.
+        trials: what was tried, with the mean logarithm of the figures.
+    """
+
+    def __init__(self, feedback: str) -> None:
+        self.feedback, self.trials = feedback, list[dict[str, Any]]()
+
+    def better(
+        self, pool: ProcessPoolExecutor, worlds: Sequence[World], values: Values, place: tuple[str, str],
+        choices: Iterable[Any],
+    ) -> Values:  # fmt: skip
+        """Return the values with that choice of one of them that does best on these worlds."""
+        tried = [values, *({**values, place: choice} for choice in choices if choice != values[place])]
+        return min(tried, key=lambda one: self._score(pool, worlds, one))
+
+    def _score(self, pool: ProcessPoolExecutor, worlds: Sequence[World], values: Values) -> float:
+        """Return what should be small."""
+        trial = {"worlds": len(worlds), "values": _named(values)}
+        known = next((one for one in self.trials if {**one, **trial} == one), None)
+        if known is None:
+            found = pool.map(_figure, [Trial(self.feedback, *cell, values) for cell in _cells(worlds)])
+            known = {**trial, "score": statistics.fmean(math.log(figure) for figure in found)}
+            self.trials.append(known)
+        return float(known["score"] if self.feedback == "explicit" else -known["score"])
+
+
 def main() -> None:
     """Choose, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -117,29 +154,18 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--passes", type=int, default=2)
     arguments = parser.parse_args()
+    search = Search(arguments.feedback)
     constants: tuple[Constant, ...] = CONSTANTS[arguments.feedback]
     values: Values = {(one.module, one.name): one.values[0] for one in constants}
-    trials: list[dict[str, Any]] = []
-    sign = 1 if arguments.feedback == "explicit" else -1  # errors should be small, and ndcg large
     with ProcessPoolExecutor(available_cpus()) as pool:
-
-        def judge(values: Values) -> float:
-            known = next((one["score"] for one in trials if one["values"] == _named(values)), None)
-            if known is None:
-                found = pool.map(_figure, [Trial(arguments.feedback, *cell, values) for cell in _cells(WORLDS)])
-                known = sign * statistics.fmean(math.log(figure) for figure in found)
-                trials.append({"values": _named(values), "score": known})
-            return known
-
-        best = judge(values)
-        print(f"start: {best:.5f}", flush=True)
         for number in range(arguments.passes):
             for one in constants:
-                place = one.module, one.name
-                for value in one.values:
-                    if value != values[place] and (score := judge(changed := {**values, place: value})) < best:
-                        best, values = score, changed
-                print(f"pass {number + 1}: {one.name} = {values[place]}, {best:.5f}", flush=True)
+                values = search.better(pool, WORLDS, values, (one.module, one.name), one.values)
+                print(f"pass {number + 1}: {one.name} = {values[one.module, one.name]}", flush=True)
+        many = MANY[arguments.feedback]
+        least = values[many][0]
+        values = search.better(pool, LARGE, values, many, [(least, most) for most in MOST_FACTORS])
+        print(f"many people: {many[1]} = {values[many]}", flush=True)
         unseen = [Trial(arguments.feedback, *cell, values) for cell in _cells(UNSEEN)]
         found = list(pool.map(_figure, unseen))
         alone = list(pool.map(_figure, [one._replace(alone=True) for one in unseen]))
@@ -147,9 +173,9 @@ def main() -> None:
         {"users": one.world.n_users, "epsilon": one.epsilon, "figure": figure, "alone": other}
         for one, figure, other in zip(unseen, found, alone, strict=True)
     ]
-    report = {"feedback": arguments.feedback, "chosen": _named(values), "score": best, "unseen": check}
+    report = {"feedback": arguments.feedback, "chosen": _named(values), "unseen": check}
     print(json.dumps(report, indent=1))
-    arguments.out.write_text(json.dumps({**report, "trials": trials}, indent=1) + "\n")
+    arguments.out.write_text(json.dumps({**report, "trials": search.trials}, indent=1) + "\n")
 
 
 def _cells(worlds: Iterable[World]) -> list[tuple[World, float]]:
