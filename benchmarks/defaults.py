@@ -44,6 +44,7 @@ LARGE = (
     World(100_000, 1000, mean_ratings=40.0),
     World(200_000, 1000, mean_ratings=30.0, taste=0.5, decay=0.6),
 )
+SETS = {"explicit": (WORLDS, LARGE), "implicit": (WORLDS[:-1], LARGE[:1])}  # to rank takes longer than to predict
 UNSEEN = (
     World(2000, 800, taste=0.6, decay=0.7, seed=1),
     World(8000, 1200, mean_ratings=70.0, decay=0.9, pull=0.5, seed=1),
@@ -136,6 +137,14 @@ class Search:
         tried = [values, *({**values, place: choice} for choice in choices if choice != values[place])]
         return min(tried, key=lambda one: self._score(pool, worlds, one))
 
+    def differences(self) -> list[dict[str, Any]]:
+        """Return what was tried, each trial with those values only that differ from the first one's."""
+        first = self.trials[0]["values"]
+        return [
+            {**one, "values": {name: value for name, value in one["values"].items() if value != first[name]}}
+            for one in self.trials
+        ]
+
     def _score(self, pool: ProcessPoolExecutor, worlds: Sequence[World], values: Values) -> float:
         """Return what should be small."""
         trial = {"worlds": len(worlds), "values": _named(values)}
@@ -156,15 +165,16 @@ def main() -> None:
     arguments = parser.parse_args()
     search = Search(arguments.feedback)
     constants: tuple[Constant, ...] = CONSTANTS[arguments.feedback]
+    worlds, large = SETS[arguments.feedback]
     values: Values = {(one.module, one.name): one.values[0] for one in constants}
     with ProcessPoolExecutor(available_cpus()) as pool:
         for number in range(arguments.passes):
             for one in constants:
-                values = search.better(pool, WORLDS, values, (one.module, one.name), one.values)
+                values = search.better(pool, worlds, values, (one.module, one.name), one.values)
                 print(f"pass {number + 1}: {one.name} = {values[one.module, one.name]}", flush=True)
         many = MANY[arguments.feedback]
         least = values[many][0]
-        values = search.better(pool, LARGE, values, many, [(least, most) for most in MOST_FACTORS])
+        values = search.better(pool, large, values, many, [(least, most) for most in MOST_FACTORS])
         print(f"many people: {many[1]} = {values[many]}", flush=True)
         unseen = [Trial(arguments.feedback, *cell, values) for cell in _cells(UNSEEN)]
         found = list(pool.map(_figure, unseen))
@@ -175,7 +185,8 @@ def main() -> None:
     ]
     report = {"feedback": arguments.feedback, "chosen": _named(values), "unseen": check}
     print(json.dumps(report, indent=1))
-    arguments.out.write_text(json.dumps({**report, "trials": search.trials}, indent=1) + "\n")
+    lines = ",\n  ".join(json.dumps(one) for one in search.differences())
+    arguments.out.write_text(f'{json.dumps(report, indent=1)[:-2]},\n "trials": [\n  {lines}\n ]\n}}\n')
 
 
 def _cells(worlds: Iterable[World]) -> list[tuple[World, float]]:

@@ -33,13 +33,13 @@ from dpmf.streams import stream_key
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 _RADIUS = 1.0  # the longest factors of a user that count in full
-_MEAN_SQUARE = 0.5  # of users' factors, to which they are scaled after every round
+_MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every round
 _ERROR = 0.9  # about the standard deviation of a residual, for a scale as wide as 1 to 5
 _CLIP = 0.5  # likewise
 _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
-_SAMPLING = 0.6
-_LEAST_GAIN = 3.0  # in likelihood, by the logarithm, of a direction that is kept
+_SAMPLING = 1.0
+_LEAST_GAIN = 0.0  # in likelihood, by the logarithm, of a direction that is kept
 _START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0

@@ -18,16 +18,16 @@ from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
-_FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
-_ROUNDS = 4
-_USER_RIDGE = 0.5
-_HEIGHTS, _HEIGHT_POINT = (0.5, 2.2), 20_000  # least and most; where it is 1, in epsilon times users
-_FORGET = (0.3, 0.6)  # of what earlier rounds found, for a small and a large epsilon
+_FACTORS, _FACTOR_POINT = (2, 24), 20_000  # fewest and most; where they begin to grow, in epsilon times users
+_ROUNDS = 3
+_USER_RIDGE = 0.25
+_HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
+_FORGET = (0.0, 0.0)  # of what earlier rounds found, for a small and a large epsilon
 _SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
-_EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 8_000  # least and most; where it begins to fall, in epsilon times users
+_EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 10_000  # least and most; where it begins to fall, in epsilon times users
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
-_BIAS_SHARE = 0.15
-_MOMENT_SHARE = 0.01
+_BIAS_SHARE = 0.025
+_MOMENT_SHARE = 0.001
 _ITEM_MOMENT_SHARE = 0.3
 _BIAS_PASSES = 2
 
