@@ -1,6 +1,7 @@
 """How well private factorization of implicit feedback ranks, beside popularity with the same budget.
 
     python benchmarks/observed.py DATA [--holdout 0.1] [--epsilons inf,20,5,1] [--runs 3] [--factors K]
+        [--seed 0]
 
 Prints one JSON object: for every epsilon the mean of recall@10 and ndcg@10 on held-out items over some runs with fresh
 noise, and the same of popularity alone with all the budget.
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default="inf,20,5,1")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--factors", type=int)
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     ratings = Ratings.read(arguments.data)
     rows = [_row(ratings, float(text), arguments) for text in arguments.epsilons.split(",")]
@@ -37,7 +39,7 @@ def main() -> None:
 def _row(ratings: Ratings, epsilon: float, arguments: argparse.Namespace) -> dict[str, Any]:
     method = ALS(feedback="implicit", budget=Budget(epsilon), n_factors=arguments.factors, items_public=True)
     n_runs = arguments.runs if math.isfinite(epsilon) else 1
-    runs = [train_and_test(method, ratings, holdout=arguments.holdout) for _ in range(n_runs)]
+    runs = [train_and_test(method, ratings, holdout=arguments.holdout, seed=arguments.seed) for _ in range(n_runs)]
     row: dict[str, Any] = {"epsilon": str(epsilon)}
     for name in runs[0].accuracy:
         figures = [run.accuracy[name] for run in runs]

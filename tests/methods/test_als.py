@@ -384,5 +384,12 @@ def test_the_number_of_users_as_released_decides_how_many_factors_there_are(feed
         assert sums.coordinates >= 20 * (many.n_factors + 1)  # as many as there may be
 
 
+def test_too_few_people_for_any_factors_still_get_item_biases() -> None:
+    model = ALS(budget=Budget(0.5)).fit(make(150, 20, mean_ratings=8))
+    assert model.release.n_factors == 0
+    assert verify(model.release.guarantee).ok
+    assert len(model.release.fold_in({1: 5.0}).recommend(k=3)) == 3
+
+
 def test_as_many_factors_as_asked_for_are_released() -> None:
     assert ALS(budget=Budget(0.5), n_factors=5, n_epochs=1).fit(make(100, 40)).release.n_factors == 5

@@ -238,7 +238,7 @@ def test_biases_alone_can_be_resumed(tmp_path: Path, ratings: Ratings, draws: Dr
 
 
 def test_factors_that_a_run_chose_are_those_it_goes_on_with(tmp_path: Path, ratings: Ratings, draws: Draws) -> None:
-    method = replace(PRIVATE, n_factors=None)
+    method = replace(PRIVATE, n_factors=None, budget=Budget(40.0))
     stop_at(8, draws, method, ratings, tmp_path / "run")  # after the counts, from which they were chosen
     model = resume(method, ratings, tmp_path / "run")
     assert 0 < model.release.n_factors == model.user_factors.shape[1] < 16

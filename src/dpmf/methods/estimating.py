@@ -21,6 +21,7 @@ _DEGREE = 2  # of the trend along popularity
 _LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
 _SPREADS = 60  # how many are tried, a constant factor apart
+_LEAST_TREND_GAIN = 3.0  # in likelihood, by the logarithm; noise alone would make half of the coefficients, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Estimate:
             trend = _trend(popularity, value, noise)
             deviation = value - trend
             spread = _spread(deviation**2, noise, least_gain)
-            likely[:, column] = trend + deviation * spread / (spread + noise)
+            likely[:, column] = trend + deviation * spread / (spread + noise) if spread > _SMALL else trend
         return likely
 
 
@@ -98,13 +99,14 @@ def _spread(squares: Array, noise: Array, least_gain: float) -> float:
 
 
 def _trend(popularity: Array, value: Array, noise: Array) -> Array:
-    """Return a polynomial in popularity, fitted to values with noise of different sizes."""
+    """Return a polynomial in popularity, fitted to values with noise of different sizes; 0 if it may be noise."""
     powers = np.stack([popularity**degree for degree in range(_DEGREE + 1)], axis=1)
     weights = 1 / (noise + np.median(np.abs(value)) ** 2 + _SMALL)
     normal = powers.T @ (weights[:, None] * powers)
     normal += 1e-6 * np.trace(normal) * np.eye(_DEGREE + 1)
     fitted: Array = powers @ np.linalg.solve(normal, powers.T @ (weights * value))
-    return fitted
+    gain = 0.5 * float(((value**2 - (value - fitted) ** 2) / noise).sum())
+    return fitted if gain > _LEAST_TREND_GAIN else np.zeros_like(fitted)
 
 
 def standardized(numbers: Array) -> Array:

@@ -26,9 +26,9 @@ from dpmf.ratings import Ratings, Scale
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
 _SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
 _PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
-_ROUNDS, _MANY_FROM = (3, 4), 3.0  # from that epsilon on there is something to be gained by more
-_USER_RIDGES, _HELD_BELOW = (3.0, 0.3), 1.0  # below that epsilon factors are mostly noise, and are held down
-_ALPHA = 0.0
+_ROUNDS, _MANY_FROM = (3, 3), 3.0  # below and from that epsilon on
+_USER_RIDGES, _HELD_BELOW = (3.0, 1.0), 1.0  # below that epsilon factors are mostly noise, and are held down
+_ALPHA = 1.0
 
 
 def implicit_defaults(budget: Budget) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from dpmf.privacy.events import GaussianEvent
 
 _FACTORS, _FACTOR_POINT = (4, 16), 10_000  # fewest and most; where they begin to grow, in epsilon times users
 _USER_SHARE = 0.002
-_POPULARITY_SHARES = (0.2, 0.35, 0.8)  # least, for an epsilon of 1, and most
-_SHARE_EXPONENT = 1.3
+_POPULARITY_SHARES = (0.2, 0.4, 0.8)  # least, for an epsilon of 1, and most
+_SHARE_EXPONENT = 1.0
 _LEAST_EPSILON = 1e-3  # the share is at its most long before; a power of a much smaller number would overflow
-_MOMENT_SHARE = 0.04
+_MOMENT_SHARE = 0.01
 _FORGET = 0.3  # of what earlier rounds found: it was about other factors of people
-_HEIGHTS = (0.5, 1.0)  # for an epsilon of 1 and more, and of half of that and less
+_HEIGHTS = (0.25, 0.5)  # for an epsilon of 1 and more, and of half of that and less
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,11 @@ _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
 _SAMPLING = 1.0
 _LEAST_GAIN = 0.0  # in likelihood, by the logarithm, of a direction that is kept
+_LEAST_BIAS_GAIN = 1.0  # likewise, of deviations of biases from their trend
 _START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0
+_LONE_BIAS_RIDGE = 0.3  # the same as long as no item bias is known: then the middle of the scale is a poor guess
 
 
 @dataclass(eq=False)
@@ -89,7 +91,11 @@ class PrivateRounds:
     @property
     def ridge(self) -> tuple[float, float]:
         """The penalties with which everybody's bias and factors are fitted to the release."""
-        return _USER_BIAS_RIDGE, self._penalty(self.plan.user_ridge)
+        return self._bias_penalty, self._penalty(self.plan.user_ridge)
+
+    @property
+    def _bias_penalty(self) -> float:
+        return _USER_BIAS_RIDGE if self.c.any() else _LONE_BIAS_RIDGE
 
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
@@ -143,16 +149,20 @@ class PrivateRounds:
         self.totals = np.maximum(second, self.mechanism.sd(WEIGHTS, bound))
         self.popularity = standardized(np.log(self.totals))
 
-    def _measure_biases(self) -> None:
+    def _measure_biases(self, what: str = BIASES) -> None:
         """Release sums of residuals, and make item biases of them."""
         bound = self.clip * self.plan.replaced
         nothing = np.zeros((self.plan.n_items, 0), np.float32)
-        sums = self._release(BIASES, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nothing, 0.0, 1.0, *a))
-        self._refine_biases(sums[:, 0], self.mechanism.sd(BIASES, bound), 1.0)
+        sums = self._release(what, bound, (self.plan.n_items, 1), lambda *a: self._residuals(nothing, 0.0, 1.0, *a))
+        self._refine_biases(sums[:, 0], self.mechanism.sd(what, bound), 1.0)
 
     def _measure_factors(self, number: int) -> None:
         """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
         K = self.V.shape[1]
+        if not K:  # it was not known when the budget was shared out: all that is left goes into biases
+            self.mechanism.forfeit(MOMENTS)
+            self._measure_biases(FACTORS)
+            return
         first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
         V, length = (self._start(), math.sqrt(_MEAN_SQUARE)) if first else (self.V, 0.0)
         moment_bound = _RADIUS**2 * self.plan.replaced
@@ -175,7 +185,7 @@ class PrivateRounds:
 
     def solve_users(self, biases_only: bool = False, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
-        ratings, bias = self.solving, _USER_BIAS_RIDGE
+        ratings, bias = self.solving, self._bias_penalty
         factors = self._penalty(self.plan.user_ridge if final else self.plan.early_ridge(self.n_users))
         V = self.V[:, :0] if biases_only else self.V
         U = self.U[:, :0] if biases_only else self.U
@@ -225,7 +235,7 @@ class PrivateRounds:
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / self.totals
-        self.c = self._biases.shrunk(self.popularity, sampling[:, None])[:, 0].astype(np.float32)
+        self.c = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN)[:, 0].astype(np.float32)
 
     def _shared_moment(self, moments: Array) -> Array:
         """Return the mean of u u' over users."""
@@ -273,7 +283,7 @@ class PrivateRounds:
         of, own = self.counted, self.solving
         public = HeldOut(
             self.mean,
-            _USER_BIAS_RIDGE,
+            self._bias_penalty,
             self._penalty(self.plan.early_ridge(self.n_users)),
             length,
             self.clip,

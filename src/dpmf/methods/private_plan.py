@@ -19,6 +19,7 @@ from dpmf.privacy.events import GaussianEvent
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
 _FACTORS, _FACTOR_POINT = (2, 24), 20_000  # fewest and most; where they begin to grow, in epsilon times users
+_NO_FACTORS = 1_000  # up to which there are none, likewise
 _ROUNDS = 3
 _USER_RIDGE = 0.25
 _HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
@@ -58,19 +59,22 @@ class FactorRule:
     Attributes:
         least, most: the fewest and the most.
         point: up to so much in epsilon times users there are the fewest; from there on they grow with its root.
+        nothing: up to so much there are none: there is only noise to be found.
 
-    >>> rule = FactorRule(2, 16, 10_000)
-    >>> [rule.number(1.0, users) for users in (5_000, 40_000, 10**9)]
-    [2, 4, 16]
+    >>> rule = FactorRule(2, 16, 10_000, 1_000)
+    >>> [rule.number(1.0, users) for users in (500, 5_000, 40_000, 10**9)]
+    [0, 2, 4, 16]
     """
 
     least: int
     most: int
     point: float
+    nothing: float = 0.0
 
     def number(self, epsilon: float, n_users: float) -> int:
         """Return the number for so many users, as counted with noise."""
-        return round(min(max(self.least * math.sqrt(epsilon * n_users / self.point), self.least), self.most))
+        mass = epsilon * n_users
+        return round(min(max(self.least * math.sqrt(mass / self.point), self.least), self.most)) * (mass > self.nothing)
 
 
 class PrivatePlan:
@@ -158,7 +162,7 @@ class Plan(PrivatePlan):
     @property
     def rule(self) -> FactorRule:
         """How K is chosen."""
-        return FactorRule(*_FACTORS, _FACTOR_POINT)
+        return FactorRule(*_FACTORS, _FACTOR_POINT, _NO_FACTORS)
 
     def early_ridge(self, n_users: float) -> float:
         """The penalty on users' factors until the release is final.
