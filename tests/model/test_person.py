@@ -143,10 +143,10 @@ def test_similar_items_have_the_largest_cosine(release: Release) -> None:
     assert len(release.similar_items(10, k=100)) == 5
 
 
-def test_an_item_without_factors_is_similar_to_nothing_in_particular(release: Release) -> None:
+def test_an_item_without_factors_is_similar_to_nothing(release: Release) -> None:
     factors = release.item_factors.copy()
     factors[0] = 0
-    assert {one.score for one in replace(release, item_factors=factors).similar_items(10)} == {0.0}
+    assert replace(release, item_factors=factors).similar_items(10) == []
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])

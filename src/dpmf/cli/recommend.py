@@ -52,7 +52,7 @@ def similar(release: Path, item: str, k: int, as_json: bool) -> None:
     """List the items of a RELEASE that are nearest to ITEM (an id or an exact title)."""
     from dpmf.model import Release
 
-    _show(Release.load(release).similar_items(item, k), as_json)
+    _show(Release.load(release).similar_items(item, k), as_json, nothing="there are no factors to compare this item by")
 
 
 def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
@@ -88,11 +88,11 @@ def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
     return ratings
 
 
-def _show(found: list[Any], as_json: bool) -> None:
+def _show(found: list[Any], as_json: bool, nothing: str = "nothing is left to recommend") -> None:
     if as_json:
         print_json({"recommendations": [one._asdict() for one in found]})
         return
     if not found:
-        say("nothing is left to recommend")
+        say(nothing)
         return
     print_table("", ("item", "title", "score"), [(str(one.item), one.title, one.score) for one in found])

@@ -169,10 +169,12 @@ def fold_in_many(
 
 
 def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
-    """Return the k items nearest to one item, by the cosine of their factors; the item itself is not among them."""
+    """Return the k items nearest to one item, by the cosine of their factors; none if it has no factors."""
     check_k(k)
     place = position_of(release, item)
     lengths = np.linalg.norm(release.item_factors, axis=1)
+    if not lengths[place]:
+        return []
     unit = release.item_factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
     scores = np.asarray(unit @ unit[place], np.float32)
     scores[lengths == 0] = NEVER  # nobody rated them, so nothing is known about them
