@@ -1,0 +1,107 @@
+"""What `dpmf.kernels.sgld` computes, in plain NumPy.
+
+>>> import numpy as np
+>>> def side(): return Side(np.ones((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.ones(1), np.zeros(1))
+>>> users, items, place = side(), side(), np.array([0])
+>>> dynamics = Dynamics(0.1, 1.0, 0.0, 0.0, 0.0, -9.0, 9.0)
+>>> sgld_block_reference(place, place, place, np.array([3.0]), users, items, np.ones(1), dynamics, [[0, 0, 0, 0]], 0, 1)
+4.0
+>>> users.factors, users.biases
+(array([[1.2]]), array([0.2]))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.gaussians import extra_lines, normal_row_reference
+from dpmf.kernels.rows import FLOATS_PER_LINE
+from dpmf.kernels.sgd import visiting_order
+from dpmf.kernels.sgld import PLACES, VISITS_AT_ONCE, Dynamics, Side, drawn_per_row
+from dpmf.streams import mix
+
+
+def sgld_block_reference(
+    users: NDArray[Any],
+    items: NDArray[Any],
+    codes: NDArray[Any],
+    table: NDArray[Any],
+    of_users: Side,  # out: factors, biases, clocks
+    of_items: Side,  # out: factors, biases, clocks
+    weights: NDArray[Any],
+    dynamics: Dynamics,
+    noise: Any,
+    start: int,
+    lanes: int,
+) -> float:
+    """Do what `sgld_block` does, in the precision of the arrays given, without padding.
+
+    Args:
+        users, items, codes, table, of_users, of_items, weights, dynamics, start: as there.
+        noise: shape (n, 2 K + 2), standard normal numbers for u, v, b and c at every step; see `block_noise_reference`.
+        lanes: as `visiting_order` takes them.
+    """
+    step, scale, variance, user_prior, item_prior, low, high = dynamics
+    (U, b, u_clocks, u_shares, P), (V, c, v_clocks, v_shares, Q) = of_users, of_items
+    K, squared = U.shape[1], 0.0
+    for place, p in enumerate(visiting_order(len(codes), lanes)):
+        i, j, r, drawn, now = users[p], items[p], table[codes[p]], np.asarray(noise[place]), start + place
+        u_sd, v_sd = np.sqrt(variance * (now - u_clocks[i])), np.sqrt(variance * (now - v_clocks[j]))
+        u_clocks[i] = v_clocks[j] = now
+        u, v = U[i] + u_sd * drawn[:K], V[j] + v_sd * drawn[K : 2 * K]
+        bias, item_bias = b[i] + u_sd * drawn[2 * K], c[j] + v_sd * drawn[2 * K + 1]
+        e = r - bias - item_bias - u @ v
+        squared += float(np.clip(e, r - high, r - low)) ** 2
+        moved = scale * weights[i] * e if r - high <= e <= r - low else 0.0
+        U[i] = u + step * (moved * v - P * u * u_shares[i])
+        V[j] = v + step * (moved * u - Q * v * v_shares[j])
+        b[i] = bias + step * (moved - user_prior * bias * u_shares[i])
+        c[j] = item_bias + step * (moved - item_prior * item_bias * v_shares[j])
+    return squared
+
+
+def settle_reference(side: Side, variance: float, noise: NDArray[Any], now: int) -> None:
+    """Do what `settle` does with standard normal numbers, shape (rows, K + 1), without padding."""
+    sds = np.sqrt(variance * (now - side.clocks))
+    side.factors[:] += sds[:, None] * noise[:, :-1]
+    side.biases[:] += sds * noise[:, -1]
+    side.clocks[:] = 0
+
+
+def block_noise_reference(
+    count: int, K: int, width: int, gaussians: NDArray[np.float32], start: int, key: np.uint64
+) -> NDArray[np.float64]:
+    """Return the numbers that `sgld_block` draws at `count` steps, shape (count, 2 K + 2)."""
+    words = mix(key + np.arange(start, start + count, dtype=np.uint64))
+    if not len(gaussians):
+        drawn = np.array([normal_row_reference(word, 2 * width) for word in words])
+        firsts = np.arange(start, start + count, VISITS_AT_ONCE).astype(np.uint64)
+        groups = mix(mix(np.full(1, key)) + firsts)
+        biases = np.concatenate([normal_row_reference(group, 2 * VISITS_AT_ONCE) for group in groups])
+        return np.hstack([drawn[:, :K], drawn[:, width : width + K], biases.reshape(-1, 2)[:count]])
+    u, v = (_drawn_reference(half, width, gaussians) for half in (words, words >> np.uint64(32)))
+    return np.hstack([u[:, :K], v[:, :K], u[:, width:], v[:, width:]])
+
+
+def settling_noise_reference(
+    count: int, K: int, width: int, gaussians: NDArray[np.float32], first: int, key: np.uint64
+) -> NDArray[np.float64]:
+    """Return the numbers that `settle` draws for `count` rows, shape (count, K + 1)."""
+    words = mix(key + np.arange(first, first + count, dtype=np.uint64))
+    if len(gaussians):
+        drawn = _drawn_reference(words, width, gaussians)
+    else:
+        drawn = np.array([normal_row_reference(word, drawn_per_row(width)) for word in words])
+    return np.hstack([drawn[:, :K], drawn[:, width : width + 1]])
+
+
+def _drawn_reference(words: NDArray[np.uint64], width: int, gaussians: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return rows of width + 1 numbers from the table, at the places and with the signs that words say."""
+    n_places = len(gaussians) // FLOATS_PER_LINE - extra_lines(width)
+    places = (words & np.uint64(PLACES - 1)) * np.uint64(n_places) >> np.uint64(31)
+    signs = np.where(words & np.uint64(PLACES), -1.0, 1.0)
+    chosen = places.astype(np.int64)[:, None] * FLOATS_PER_LINE + np.arange(width + 1)
+    return np.asarray(signs[:, None] * gaussians[chosen])
