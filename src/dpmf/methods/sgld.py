@@ -1,0 +1,278 @@
+"""Matrix factorization by posterior sampling: stochastic gradient Langevin dynamics (Liu, Wang and Smola 2015).
+
+A rating is predicted as mean + b_i + c_j + u_i·v_j, and factors and biases have Gaussian priors. A chain draws all of
+them from their posterior distribution; see `dpmf.kernels.sgld` for the density and for the steps. Without a finite
+epsilon, item factors are averaged over many draws and the precisions of the priors are learnt. With one, which is a
+claim of the paper and not certified, a draw from a flattened posterior is released; see `dpmf.methods.posterior`.
+Either way everybody's own factors are then fitted to their own ratings (the paper's equation 5), as a release lets
+anybody do for themselves.
+
+>>> from dpmf.ratings import Ratings
+>>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
+>>> model = SGLD(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
+>>> len(model.history)
+5
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
+from dpmf.methods.personal import personal_epsilons
+from dpmf.methods.posterior import Bound
+from dpmf.methods.resuming import keep, snapshots_of, take_up
+from dpmf.methods.sampling import Averages, chain_on, model_of
+from dpmf.model import EpochRecord, Model
+from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.ledger import Ledger
+from dpmf.ratings import Ratings
+from dpmf.ratings.trimming import trimmed
+
+logger = logging.getLogger(__name__)
+Callback = Callable[[EpochRecord], bool | None]
+MOST_FACTORS = 1 << 16
+_PRIVATE_DEFAULTS: dict[str, Any] = {
+    "learning_rate": 0.1, "decay": 0.3, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0,
+}  # fmt: skip
+_PLAIN_DEFAULTS: dict[str, Any] = {"learning_rate": 0.04, "decay": 0.3}
+_USUAL_SD = 0.5  # of u_i·v_j under the prior, on a scale as wide as 1 to 5
+
+
+@dataclass(frozen=True)
+class SGLD:
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        n_factors: K, the length of the factor vectors.
+        n_epochs: how often every rating is visited.
+        budget: the epsilon that is claimed; `Budget(math.inf)` says explicitly that nothing has to be private. Its
+            delta is not used: the claim has none.
+        mode: what kind of promise a finite epsilon is. Only "paper" exists: a published claim, not certified.
+        learning_rate: h, the size of the steps in the first epoch, for a scale as wide as 1 to 5. It is the paper's
+            eta times the number of ratings. None chooses.
+        decay: gamma; the step size in an epoch is learning_rate / epoch^gamma. None chooses.
+        regularization: the precision of the priors of factors, Λ in exp(-Λ u²); where it is learnt, the one to begin
+            with. None chooses.
+        temperature: zeta; the posterior is raised to the power 1/zeta. Below 1 a private run costs more than claimed.
+        n_samples: how many draws, one after each of the last epochs, item factors are averaged over. None chooses
+            half of the epochs, or 1 with a finite epsilon, which all draws share.
+        table: how many normal numbers the table has that noise is read from; 0 for fresh numbers, which is slower.
+        cap: how many ratings of a user count at most, chosen at random. Like kappa and rho, for a finite epsilon only.
+        kappa: how far beyond the scale predictions count as they are.
+        rho: the greatest weight of a user; those with few ratings may weigh more than 1 if it is.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the start, the order, which ratings count, and without a finite epsilon the noise.
+        noise_seed: research only; the same noise every time, and no claim.
+    """
+
+    n_factors: int = 16
+    n_epochs: int = 60
+    budget: Budget | None = None
+    mode: Literal["certified", "paper"] = "certified"
+    learning_rate: float | None = None
+    decay: float | None = None
+    regularization: float | None = None
+    temperature: float = 1.0
+    n_samples: int | None = None
+    table: int = 1 << 16
+    cap: int | None = None
+    kappa: float | None = None
+    rho: float | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Budget):
+            raise InvalidArgument(
+                f"budget={self.budget!r}: SGLD needs Budget(epsilon) for a claim, or Budget(math.inf), which is none"
+            )
+        whole("n_factors", self.n_factors, most=MOST_FACTORS)
+        whole("n_epochs", self.n_epochs)
+        whole("table", self.table, least=0)
+        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
+        positive("temperature", self.temperature)
+        for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
+                            ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
+        if self.n_samples is not None:
+            whole("n_samples", self.n_samples, most=self.n_epochs)
+        if self.noise_seed is not None:
+            whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
+        if not isinstance(self.items_public, bool):
+            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
+        if self.mode not in ("certified", "paper"):
+            raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
+        if self.budget.is_finite:
+            self._check_claim(self.budget)
+        else:
+            self._check_plain()
+
+    def _check_claim(self, budget: Budget) -> None:
+        if self.mode == "certified":
+            raise InvalidArgument(
+                "SGLD cannot be certified: say mode='paper' (--mode paper) for what the paper claims, or take ALS"
+            )
+        if budget.unit != "user":
+            raise InvalidArgument(f"unit={budget.unit!r}: what is claimed of SGLD is about users")
+
+    def _check_plain(self) -> None:
+        for name in ("cap", "kappa", "rho", "noise_seed"):
+            if getattr(self, name) is not None:
+                raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out, or give a budget")
+
+    def fit(
+        self,
+        ratings: Ratings | StoredRatings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings: what to learn from, in memory or, with an infinite epsilon, on disk; the result is the same.
+            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
+            callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
+            checkpoint: where to keep snapshots. A run whose noise is not seeded goes on with other noise.
+            user_budgets: the epsilon of users who want a smaller one than that of the budget.
+            ledger: where to enter what the run will release, before any noise is drawn: as unbounded.
+        """
+        assert self.budget is not None
+        if not len(ratings):
+            raise InvalidArgument("there are no ratings to train on")
+        chosen, threads = self.chosen(), thread_count(n_threads)
+        if not self.budget.is_finite:
+            for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
+                if given is not None:
+                    raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
+            weights = np.ones(ratings.n_users)
+            return chosen._fit(ratings, ratings, weights, Guarantee.none(), threads, tuple(callbacks), checkpoint, None)
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
+        declared(ratings, self.items_public)
+        counted, weights = chosen.weighted(ratings, user_budgets)
+        if not len(counted):
+            raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
+        guarantee = chosen.bound(ratings).guarantee(
+            self.budget, table_size=self.table, seeded=self.noise_seed is not None, personal=bool(user_budgets),
+            assumptions=public_facts(ratings),
+        )  # fmt: skip
+        if guarantee.is_seeded:
+            logger.warning("%s", SEEDED)
+        return chosen._fit(ratings, counted, weights, guarantee, threads, tuple(callbacks), checkpoint, ledger)
+
+    def chosen(self) -> SGLD:
+        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+        assert self.budget is not None
+        usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
+        usual = {"n_samples": -(-self.n_epochs // 2), **usual}
+        # With this precision of both factors, u·v has the usual standard deviation.
+        usual["regularization"] = math.sqrt(self.n_factors) / (2 * _USUAL_SD)
+        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+        assert chosen.learning_rate is not None
+        assert chosen.regularization is not None
+        if chosen.learning_rate * chosen.regularization > 1:
+            raise InvalidArgument(
+                f"learning_rate={chosen.learning_rate:g} is too large for regularization={chosen.regularization:g}: "
+                "their product must not exceed 1"
+            )
+        return chosen
+
+    def bound(self, ratings: Ratings) -> Bound:
+        """Return how much one user can matter, with everything chosen."""
+        chosen = self.chosen()
+        assert chosen.budget is not None
+        assert chosen.cap is not None
+        assert chosen.kappa is not None
+        assert chosen.rho is not None
+        assert chosen.n_samples is not None
+        width = ratings.scale.hi - ratings.scale.lo
+        return Bound(
+            chosen.budget.epsilon, width, chosen.cap, chosen.kappa, chosen.rho, self.temperature, chosen.n_samples
+        )
+
+    def weighted(
+        self, ratings: Ratings, user_budgets: Mapping[Any, float] | None
+    ) -> tuple[Ratings, NDArray[np.float64]]:
+        """Return the ratings that count in a private run, and the weight of every user.
+
+        Whoever has weight 0 is not in the data at all.
+        """
+        bound = self.bound(ratings)
+        assert self.budget is not None
+        counted = trimmed(ratings, bound.cap, seed=self.seed)
+        epsilons = personal_epsilons(ratings.user_ids, self.budget, user_budgets)
+        weights = bound.weights(np.diff(counted.indptr), epsilons)
+        if not weights.all():
+            counted = counted.select(weights[counted.users] > 0)
+        return counted, weights
+
+    def rate(self, epoch: int) -> float:
+        """Return h in an epoch, counted from 1."""
+        assert self.learning_rate is not None
+        assert self.decay is not None
+        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
+
+    def _fit(
+        self,
+        ratings: Ratings | StoredRatings,
+        counted: Ratings | StoredRatings,
+        weights: NDArray[np.float64],
+        guarantee: Guarantee,
+        n_threads: int,
+        callbacks: tuple[Callback, ...],
+        checkpoint: Checkpoint | None,
+        ledger: Ledger | None,
+    ) -> Model:
+        room = Room(n_threads)
+        if isinstance(counted, StoredRatings):
+            room = Room.for_factors(counted, self.n_factors, n_threads)
+        private = guarantee.mode != "none"
+        noise_seed = self.seed if not private else secrets.randbits(63) if self.noise_seed is None else self.noise_seed
+        bound = self.bound(ratings) if private and isinstance(ratings, Ratings) else None
+        chain = chain_on(self, counted, weights, bound, room, noise_seed)
+        averages = Averages.start(chain)
+        settings = {"name": "sgld", **asdict(self), "budget": str(self.budget)}
+        tensors = {**chain.tensors(), **averages.tensors()}
+        with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
+            history = take_up(snapshots, tensors)
+            if ledger is not None and not history:
+                ledger.spend(getattr(ratings, "name", "") or "release", guarantee)
+            while len(history) < self.n_epochs:
+                epoch = len(history) + 1
+                history.append(chain.run_epoch(epoch, self.rate(epoch), room.n_threads))
+                if not private:
+                    chain.learn_priors(epoch, most=1 / self.rate(epoch))
+                assert self.n_samples is not None
+                if epoch > self.n_epochs - self.n_samples:
+                    averages.add(chain)
+                if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
+                    keep(snapshots, tensors, history)
+                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
+                if any(stops):
+                    break
+        return model_of(self, ratings, chain, averages, guarantee, tuple(history), room)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
+        facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
+        return {"method": "sgld", **facts}
