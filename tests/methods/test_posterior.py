@@ -17,7 +17,6 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.kernels.sgld import Dynamics, Side, sgld_block
 from dpmf.methods import SGLD
 from dpmf.methods.posterior import Bound
-from dpmf.methods.sampling import chain_on
 from dpmf.privacy import Budget
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
@@ -139,13 +138,15 @@ def test_who_wants_nothing_is_not_in_the_data(ratings: Ratings) -> None:
 
 def test_what_counts_is_trimmed_and_weighted(ratings: Ratings) -> None:
     method = replace(METHOD, cap=10, rho=4.0)
-    counted, weights = method.weighted(ratings, {ratings.user_ids[3]: 25.0})
+    counted, weights, bound = method.prepared(ratings, {ratings.user_ids[3]: 25.0})
+    assert isinstance(counted, Ratings)
     counts = np.diff(counted.indptr)
     assert counts.max() == 10
     expected = np.minimum(4.0, 10 / counts)
     expected[3] /= 4 if expected[3] < 4 else 1
     np.testing.assert_allclose(weights, expected)
-    losses = method.bound(ratings).losses(counts, weights)
+    assert bound is not None
+    losses = bound.losses(counts, weights)
     assert losses.max() <= 250 * (1 + 1e-12)
     assert losses[3] <= 62.5 * (1 + 1e-12)
 
@@ -164,9 +165,9 @@ def test_every_item_of_a_claim_moves_whether_or_not_somebody_rated_it() -> None:
     # 1500 and 3000 squares, of relative standard deviation √2 each.
     assert squares[0] / squares[1] == pytest.approx(1, abs=4 * math.sqrt(2 / 1500 + 2 / 3000))
     precision = method.chosen().regularization
-    chain = chain_on(method.chosen(), rated, np.ones(40), method.bound(rated), Room(1), 1)
+    chain = method.chosen().chain_on(rated, np.ones(40), method.bound(rated.scale), Room(1))
     for epoch in range(1, 41):
-        chain.run_epoch(epoch, method.chosen().rate(epoch), 1)
+        method.chosen().advance(chain, epoch, 1)
     assert precision is not None
     variance = float((chain.state.V[:, :3].astype(float) ** 2).mean())
     assert variance == pytest.approx(1 / (2 * precision), rel=4 * math.sqrt(2 / 4500) + 0.05)

@@ -262,7 +262,7 @@ class ALS:
         )  # fmt: skip
 
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
-        public, catalogue = public_facts(ratings)
+        public, catalogue = public_facts(ratings.catalogue)
         return [IMPLICIT_ASSUMPTION if self.is_implicit else public, catalogue, *([_PERSONAL] if user_budgets else [])]
 
     def _model(

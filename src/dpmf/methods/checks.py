@@ -9,7 +9,7 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 from __future__ import annotations
 
 from dpmf.errors import InvalidArgument
-from dpmf.ratings import Ratings
+from dpmf.ratings import Items, Ratings
 
 _MOST = (1 << 31) - 1
 _PUBLIC = (
@@ -58,9 +58,9 @@ def declared(ratings: Ratings, items_public: bool, *, needs_scale: bool = True) 
         )
 
 
-def public_facts(ratings: Ratings) -> tuple[str, str]:
+def public_facts(catalogue: Items) -> tuple[str, str]:
     """Return what a private run takes to be public, one sentence each."""
-    return _PUBLIC, _CATALOGUE_PUBLIC if ratings.catalogue.declared else _IDS_PUBLIC
+    return _PUBLIC, _CATALOGUE_PUBLIC if catalogue.declared else _IDS_PUBLIC
 
 
 def _is_number(value: object) -> bool:

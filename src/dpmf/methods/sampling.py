@@ -3,11 +3,9 @@
 Item factors are averaged over draws. Nothing in the posterior distinguishes one direction of the factors from another,
 but a chain turns them slowly, so that draws of neighbouring epochs can be averaged as they are.
 
->>> from dpmf.methods.sgld import SGLD
->>> from dpmf.privacy import Budget
 >>> from dpmf.ratings.synthetic import make
->>> ratings, method = make(50, 40), SGLD(n_factors=4, budget=Budget(math.inf)).chosen()
->>> chain = chain_on(method, ratings, np.ones(50), None, Room(1), noise_seed=1)
+>>> settings = {"n_factors": 4, "prior": 2.0, "temperature": 1.0, "table_size": 0, "seed": 0, "noise_seed": 0}
+>>> chain = start_chain(make(50, 40), np.ones(50), None, Room(1), **settings)
 >>> averages = Averages.start(chain)
 >>> averages.add(chain)
 >>> averages.item_factors.shape
@@ -18,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +34,6 @@ from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
-if TYPE_CHECKING:
-    from dpmf.methods.sgld import SGLD
-
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
 _BIAS_PRIOR = 1.0  # a standard deviation of 0.7
 _FAR = 1e30  # no limit to predictions
@@ -47,20 +42,32 @@ _START_SD = 0.1  # of factors, where the precision of the priors is learnt
 Array = NDArray[np.float64]
 
 
-def chain_on(
-    method: SGLD, ratings: Ratings | StoredRatings, weights: Array, bound: Bound | None, room: Room, noise_seed: int
+def start_chain(
+    ratings: Ratings | StoredRatings,
+    weights: Array,
+    bound: Bound | None,
+    room: Room,
+    *,
+    n_factors: int,
+    prior: float,
+    temperature: float,
+    table_size: int,
+    seed: int,
+    noise_seed: int,
 ) -> Chain:
     """Return a chain at its start.
 
     Args:
-        method: with everything chosen.
         ratings: those that count.
         weights: of all users.
         bound: of a private run.
         room: what may be in memory.
-        noise_seed: of the noise.
+        n_factors: K.
+        prior: the precision of the priors, at first.
+        temperature: of the chain.
+        table_size: of the table of normal numbers; 0 for none.
+        seed, noise_seed: of start and order, and of the noise.
     """
-    assert method.regularization is not None
     scale = ratings.scale
     unit = (scale.hi - scale.lo) / _USUAL_WIDTH
     if isinstance(ratings, StoredRatings):
@@ -68,21 +75,21 @@ def chain_on(
     else:
         grid = BlockGrid.build(ratings, n_threads=room.n_threads)
     # A private run begins with a draw from the prior: what little it learns, it need not unlearn something else for.
-    sd = _START_SD if bound is None else math.sqrt(method.temperature / (2 * method.regularization))
+    sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
     state = Descent.start(
-        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=method.n_factors, sd=sd, unit=unit,
-        seed=method.seed, capacity=room.capacity, user_folder=room.user_folder,
+        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors, sd=sd, unit=unit,
+        seed=seed, capacity=room.capacity, user_folder=room.user_folder,
     )  # fmt: skip
     if bound is None:
-        density = Density(grid.mean, 1.0, _BIAS_PRIOR, -_FAR, _FAR, method.temperature)
+        density = Density(grid.mean, 1.0, _BIAS_PRIOR, -_FAR, _FAR, temperature)
     else:
-        centre, reach = scale.middle, (scale.hi - scale.lo) / 2 + bound.kappa
+        reach = (scale.hi - scale.lo) / 2 + bound.kappa
         density = Density(
-            centre, bound.scale * unit**2, _BIAS_PRIOR, -reach / unit, reach / unit, method.temperature
+            scale.middle, bound.scale * unit**2, _BIAS_PRIOR, -reach / unit, reach / unit, temperature
         )  # fmt: skip
     return Chain.start(
-        state, *counts_of(ratings), weights, density, prior=method.regularization, table_size=method.table,
-        noise_seed=noise_seed, every_item=bound is not None,
+        state, *counts_of(ratings), weights, density, prior=prior, table_size=table_size, noise_seed=noise_seed,
+        every_item=bound is not None,
     )  # fmt: skip
 
 
@@ -135,10 +142,10 @@ class Averages:
 
 
 def model_of(
-    method: SGLD,
     ratings: Ratings | StoredRatings,
     chain: Chain,
     averages: Averages,
+    configuration: dict[str, Any],
     guarantee: Guarantee,
     history: tuple[EpochRecord, ...],
     room: Room,
@@ -160,7 +167,7 @@ def model_of(
         item_biases=biases,
         # A person's own fit is theirs, so it is as sharp as the ratings are, whatever the scale of the density.
         ridge=Ridge(bias=density.bias_prior, factors=unit),
-        configuration=method.configuration(),
+        configuration=configuration,
         guarantee=guarantee,
     )
     if isinstance(ratings, StoredRatings):

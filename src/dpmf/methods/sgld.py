@@ -7,7 +7,7 @@ claim of the paper and not certified, a draw from a flattened posterior is relea
 Either way everybody's own factors are then fitted to their own ratings (the paper's equation 5), as a release lets
 anybody do for themselves.
 
->>> from dpmf.ratings import Ratings
+>>> from dpmf.ratings import Ratings, Scale
 >>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
 >>> model = SGLD(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
 >>> len(model.history)
@@ -27,22 +27,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
+from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
 from dpmf.methods.resuming import keep, snapshots_of, take_up
-from dpmf.methods.sampling import Averages, chain_on, model_of
+from dpmf.methods.sampling import Averages, model_of, start_chain
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
-from dpmf.ratings import Ratings
+from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.trimming import trimmed
 
 logger = logging.getLogger(__name__)
+AnyRatings = Ratings | StoredRatings
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
 _PRIVATE_DEFAULTS: dict[str, Any] = {
@@ -156,29 +159,39 @@ class SGLD:
             user_budgets: the epsilon of users who want a smaller one than that of the budget.
             ledger: where to enter what the run will release, before any noise is drawn: as unbounded.
         """
-        assert self.budget is not None
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
-        if not self.budget.is_finite:
-            for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
-                if given is not None:
-                    raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
-            weights = np.ones(ratings.n_users)
-            return chosen._fit(ratings, ratings, weights, Guarantee.none(), threads, tuple(callbacks), checkpoint, None)
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
-        declared(ratings, self.items_public)
-        counted, weights = chosen.weighted(ratings, user_budgets)
-        if not len(counted):
-            raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
-        guarantee = chosen.bound(ratings).guarantee(
-            self.budget, table_size=self.table, seeded=self.noise_seed is not None, personal=bool(user_budgets),
-            assumptions=public_facts(ratings),
-        )  # fmt: skip
-        if guarantee.is_seeded:
-            logger.warning("%s", SEEDED)
-        return chosen._fit(ratings, counted, weights, guarantee, threads, tuple(callbacks), checkpoint, ledger)
+        guarantee = chosen._guarantee(ratings, user_budgets, ledger)
+        counted, weights, bound = chosen.prepared(ratings, user_budgets)
+        room = Room(threads)
+        if isinstance(counted, StoredRatings):
+            room = Room.for_factors(counted, self.n_factors, threads)
+        chain = chosen.chain_on(counted, weights, bound, room)
+        averages = Averages.start(chain)
+        tensors = {**chain.tensors(), **averages.tensors()}
+        settings = {"name": "sgld", **asdict(chosen), "budget": str(self.budget), "weights": checksum_of((weights,))}
+        with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
+            history = take_up(snapshots, tensors)
+            if ledger is not None and not history:
+                ledger.spend(getattr(ratings, "name", "") or "release", guarantee)
+            while len(history) < self.n_epochs:
+                history.append(chosen.advance(chain, len(history) + 1, room.n_threads))
+                assert chosen.n_samples is not None
+                if len(history) > self.n_epochs - chosen.n_samples:
+                    averages.add(chain)
+                if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == self.n_epochs):
+                    keep(snapshots, tensors, history)
+                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
+                if any(stops):
+                    break
+        return model_of(ratings, chain, averages, chosen._configuration(), guarantee, tuple(history), room)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a finite epsilon, be it a claim only."""
+        assert self.budget is not None
+        return self.budget.is_finite
 
     def chosen(self) -> SGLD:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
@@ -197,34 +210,58 @@ class SGLD:
             )
         return chosen
 
-    def bound(self, ratings: Ratings) -> Bound:
-        """Return how much one user can matter, with everything chosen."""
+    def bound(self, scale: Scale) -> Bound:
+        """Return how much one user can matter in a private run on a scale."""
         chosen = self.chosen()
         assert chosen.budget is not None
         assert chosen.cap is not None
         assert chosen.kappa is not None
         assert chosen.rho is not None
         assert chosen.n_samples is not None
-        width = ratings.scale.hi - ratings.scale.lo
         return Bound(
-            chosen.budget.epsilon, width, chosen.cap, chosen.kappa, chosen.rho, self.temperature, chosen.n_samples
-        )
+            chosen.budget.epsilon, scale.hi - scale.lo, chosen.cap, chosen.kappa, chosen.rho, self.temperature,
+            chosen.n_samples,
+        )  # fmt: skip
 
-    def weighted(
-        self, ratings: Ratings, user_budgets: Mapping[Any, float] | None
-    ) -> tuple[Ratings, NDArray[np.float64]]:
-        """Return the ratings that count in a private run, and the weight of every user.
+    def prepared(
+        self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None
+    ) -> tuple[AnyRatings, NDArray[np.float64], Bound | None]:
+        """Return the ratings that count, the weight of every user, and how much one can matter, if that is bounded.
 
         Whoever has weight 0 is not in the data at all.
         """
-        bound = self.bound(ratings)
+        if not self.is_private:
+            return ratings, np.ones(ratings.n_users), None
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
         assert self.budget is not None
+        bound = self.bound(ratings.scale)
         counted = trimmed(ratings, bound.cap, seed=self.seed)
         epsilons = personal_epsilons(ratings.user_ids, self.budget, user_budgets)
         weights = bound.weights(np.diff(counted.indptr), epsilons)
         if not weights.all():
             counted = counted.select(weights[counted.users] > 0)
-        return counted, weights
+        if not len(counted):
+            raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
+        return counted, weights, bound
+
+    def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
+        """Return a chain at its start, on what `prepared` returns."""
+        assert self.regularization is not None
+        noise_seed = self.seed if self.noise_seed is None else self.noise_seed
+        if self.is_private and self.noise_seed is None:
+            noise_seed = secrets.randbits(63)
+        return start_chain(
+            counted, weights, bound, room, n_factors=self.n_factors, prior=self.regularization,
+            temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
+        )  # fmt: skip
+
+    def advance(self, chain: Chain, epoch: int, n_threads: int) -> EpochRecord:
+        """Carry out an epoch, counted from 1, with everything chosen."""
+        record = chain.run_epoch(epoch, self.rate(epoch), n_threads)
+        if not self.is_private:
+            chain.learn_priors(epoch, most=1 / self.rate(epoch))
+        return record
 
     def rate(self, epoch: int) -> float:
         """Return h in an epoch, counted from 1."""
@@ -232,47 +269,34 @@ class SGLD:
         assert self.decay is not None
         return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
-    def _fit(
-        self,
-        ratings: Ratings | StoredRatings,
-        counted: Ratings | StoredRatings,
-        weights: NDArray[np.float64],
-        guarantee: Guarantee,
-        n_threads: int,
-        callbacks: tuple[Callback, ...],
-        checkpoint: Checkpoint | None,
-        ledger: Ledger | None,
-    ) -> Model:
-        room = Room(n_threads)
-        if isinstance(counted, StoredRatings):
-            room = Room.for_factors(counted, self.n_factors, n_threads)
-        private = guarantee.mode != "none"
-        noise_seed = self.seed if not private else secrets.randbits(63) if self.noise_seed is None else self.noise_seed
-        bound = self.bound(ratings) if private and isinstance(ratings, Ratings) else None
-        chain = chain_on(self, counted, weights, bound, room, noise_seed)
-        averages = Averages.start(chain)
-        settings = {"name": "sgld", **asdict(self), "budget": str(self.budget)}
-        tensors = {**chain.tensors(), **averages.tensors()}
-        with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
-            history = take_up(snapshots, tensors)
-            if ledger is not None and not history:
-                ledger.spend(getattr(ratings, "name", "") or "release", guarantee)
-            while len(history) < self.n_epochs:
-                epoch = len(history) + 1
-                history.append(chain.run_epoch(epoch, self.rate(epoch), room.n_threads))
-                if not private:
-                    chain.learn_priors(epoch, most=1 / self.rate(epoch))
-                assert self.n_samples is not None
-                if epoch > self.n_epochs - self.n_samples:
-                    averages.add(chain)
-                if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
-                    keep(snapshots, tensors, history)
-                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-                if any(stops):
-                    break
-        return model_of(self, ratings, chain, averages, guarantee, tuple(history), room)
+    def paid(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return what users pay in a private run, for the holder of the data; see `Bound.paid`."""
+        assert self.budget is not None
+        bound = self.bound(model.release.scale)
+        counts = np.minimum(np.diff(model.seen_indptr), bound.cap)
+        weights = bound.weights(counts, personal_epsilons(model.user_ids, self.budget, user_budgets))
+        return bound.paid(counts, weights, model.history[-1].train_rmse ** 2)
 
-    def configuration(self) -> dict[str, Any]:
+    def _guarantee(
+        self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None
+    ) -> Guarantee:
+        if not self.is_private:
+            for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
+                if given is not None:
+                    raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
+            return Guarantee.none()
+        assert self.budget is not None
+        if isinstance(ratings, Ratings):
+            declared(ratings, self.items_public)
+        guarantee = self.bound(ratings.scale).guarantee(
+            self.budget, table_size=self.table, seeded=self.noise_seed is not None, personal=bool(user_budgets),
+            assumptions=public_facts(ratings.catalogue),
+        )  # fmt: skip
+        if guarantee.is_seeded:
+            logger.warning("%s", SEEDED)
+        return guarantee
+
+    def _configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
         facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
         return {"method": "sgld", **facts}
