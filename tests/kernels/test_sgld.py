@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import factor_rows
 from dpmf.kernels.gaussians import normal_table
 from dpmf.kernels.sgd import lanes_for
-from dpmf.kernels.sgld import Dynamics, Side, settle, sgld_block
+from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.kernels.sgld_reference import (
     block_noise_reference,
     settle_reference,
@@ -51,7 +51,7 @@ def mask_of(K: int, width: int) -> NDArray[np.float32]:
 
 
 def gaussians_for(source: str, width: int) -> NDArray[np.float32]:
-    return FRESH if source == "fresh" else normal_table(np.random.default_rng(5), 4096, width)
+    return FRESH if source == "fresh" else normal_table(np.random.default_rng(5), 4096, drawn_at_once(width))
 
 
 def block(rng: np.random.Generator, count: int = N_RATINGS) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -113,19 +113,18 @@ def test_a_prediction_beyond_the_limits_moves_nothing() -> None:
             np.testing.assert_array_equal(array, old)
 
 
-def test_noise_depends_on_the_step_alone() -> None:
-    """Two halves of a block, one after the other, give what the whole gives if they are visited in the same order."""
+@pytest.mark.parametrize("source", ["table", "fresh"])
+def test_noise_depends_on_the_step_alone(source: str) -> None:
+    """Two parts of a block, one after the other, give what the whole gives if they are visited in the same order."""
     rng = np.random.default_rng(3)
     users, items, weights = side(N_USERS, 400, rng), side(N_ITEMS, 400, rng), np.ones(N_USERS, np.float32)
-    ratings, mask = block(rng, 64), mask_of(400, 400)
+    ratings, mask, table = block(rng, 100), mask_of(400, 400), gaussians_for(source, 400)
     assert lanes_for(400) == 1
     twins = [Side(*(array.copy() for array in one)) for one in (users, items)]
-    table = normal_table(rng, 4096, 400)
     sgld_block(*ratings, TABLE, users, items, weights, mask, DYNAMICS, table, START, KEY)
-    for half in (slice(0, 30), slice(30, 64)):
-        rated, rows, codes = (column[half] for column in ratings)
-        sgld_block(
-            rated, rows, codes, TABLE, twins[0], twins[1], weights, mask, DYNAMICS, table, START + half.start, KEY
-        )
+    for part in (slice(0, 2 * VISITS_AT_ONCE), slice(2 * VISITS_AT_ONCE, 100)):
+        rated, rows, codes = (column[part] for column in ratings)
+        first = START + part.start
+        sgld_block(rated, rows, codes, TABLE, twins[0], twins[1], weights, mask, DYNAMICS, table, first, KEY)
     np.testing.assert_array_equal(users.factors, twins[0].factors)
     np.testing.assert_array_equal(items.factors, twins[1].factors)

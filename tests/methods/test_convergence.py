@@ -73,8 +73,8 @@ def test_the_verdict_is_in_the_words() -> None:
 def test_chains_of_sgld_start_apart_and_come_together(epsilon: float) -> None:
     ratings = make(100, 40, mean_ratings=15)
     method = SGLD(
-        n_factors=2, n_epochs=4000, budget=Budget(epsilon), mode="paper", learning_rate=0.1, decay=0.0, items_public=True,
-        noise_seed=None if math.isinf(epsilon) else 3,
+        n_factors=2, n_epochs=4000, budget=Budget(epsilon), mode="paper", learning_rate=0.1, decay=0.0,
+        items_public=True, noise_seed=None if math.isinf(epsilon) else 3,
     )  # fmt: skip
     long, short = diagnose(method, ratings), diagnose(replace(method, n_epochs=8, learning_rate=0.001), ratings)
     assert long.traces.shape == (2, 4000, 64)

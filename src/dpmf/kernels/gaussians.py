@@ -3,9 +3,9 @@
 Two sources. Fresh numbers come from a counter: Philox (Salmon et al. 2011, two words, seven rounds) makes two uniform
 words of a stream and a place, and Box and Muller's transform makes two normal numbers of them. So a number depends on
 its stream and place alone, whatever was drawn before. Numbers from a table are the same few again and again: a row
-takes neighbouring lines from a random line on, all with a random sign. The sign keeps every mean at 0, and each of the
-table's sixteen columns has variance 1 exactly, so that however often the table is read, only shape and independence of
-the noise are approximate.
+takes neighbouring lines, a group of rows from one random line on, each row with a random sign. The sign keeps every
+mean at 0, and each of the table's sixteen columns has variance 1 exactly, so that however often the table is read, only
+shape and independence of the noise are approximate.
 
 >>> drawn = normal_row_reference(np.uint64(1), 1024)
 >>> bool(abs(drawn.mean()) < 0.1 and abs(drawn.std() - 1) < 0.1)
@@ -38,26 +38,25 @@ _SINE = (1.5707963, -0.6459641, 0.07969263, -0.0046817541, 0.00016044118)
 _COSINE = (1.0, -1.2337006, 0.25366951, -0.020863481, 0.00091926027)
 
 
-def normal_table(generator: np.random.Generator, size: int, width: int) -> NDArray[np.float32]:
-    """Return a table of at least `size` numbers for rows of `width`, flat, with room for a row at its last place.
+def normal_table(generator: np.random.Generator, size: int, room: int) -> NDArray[np.float32]:
+    """Return a table of at least `size` numbers, in whole lines, flat; after the last, the first `room` stand again.
 
-    Its lines are those of `size`; after them the first ones stand again.
+    Args:
+        generator: where they come from.
+        size: from about 2 lines on.
+        room: how many numbers are read from one line on, a multiple of 16.
     """
     lines = max(-(-size // FLOATS_PER_LINE), 2)
     table = generator.standard_normal((lines, FLOATS_PER_LINE))
     table /= np.sqrt(np.mean(table**2, axis=0))
-    again = np.arange(lines + extra_lines(width)) % lines
-    room = np.empty((len(again) + 1) * FLOATS_PER_LINE, np.float32)
-    offset = -room.ctypes.data % (4 * FLOATS_PER_LINE) // 4  # lines that lie across two cache lines take twice as long
-    aligned = room[offset : offset + len(again) * FLOATS_PER_LINE]
+    again = np.arange(lines + room // FLOATS_PER_LINE) % lines
+    memory = np.empty((len(again) + 1) * FLOATS_PER_LINE, np.float32)
+    offset = (
+        -memory.ctypes.data % (4 * FLOATS_PER_LINE) // 4
+    )  # lines that lie across two cache lines take twice as long
+    aligned = memory[offset : offset + len(again) * FLOATS_PER_LINE]
     aligned[:] = table[again].ravel()
     return aligned
-
-
-@kernel
-def extra_lines(width: Any) -> Any:
-    """Return how many lines of a table follow its last place: those of a row, and one for the bias."""
-    return width // FLOATS_PER_LINE + 1
 
 
 @kernel

@@ -35,6 +35,9 @@ from dpmf.kernels.rows import (
 )
 
 
+_SUMS = 4
+
+
 @emitted
 def drift(
     typingctx: Any, U: Any, u_start: Any, V: Any, v_start: Any, v_next: Any, width: Any,
@@ -111,11 +114,16 @@ def _drift_short(builder: Any, pair: _Pair, count: int, target: Any, least: Any,
     """Emit the update of rows of a few lines, all in registers."""
     start = INT64(0)
     pair.coming.prefetch(start, count)
-    us, vs = _noisy(builder, pair, start, count)
-    total = None
-    for product in zip(us, vs, strict=True):
-        total = builder.fmul(*product) if total is None else multiply_add(builder, *product, total)
-    error = builder.fsub(target, across(builder, total))
+    us, vs = _noisy(builder, pair, start, count, n_full=count - 1)
+    sums: list[Any] = []  # several, so that one product need not wait for the last
+    for place, product in enumerate(zip(us, vs, strict=True)):
+        if place < _SUMS:
+            sums.append(builder.fmul(*product))
+        else:
+            sums[place % _SUMS] = multiply_add(builder, *product, sums[place % _SUMS])
+    while len(sums) > 1:
+        sums = [*(builder.fadd(a, b) for a, b in zip(sums[::2], sums[1::2], strict=False)), *sums[len(sums) & ~1 :]]
+    error = builder.fsub(target, across(builder, sums[0]))
     _move(builder, pair, start, us, vs, _gain(builder, error, least, most, step))
     return error
 
@@ -129,7 +137,7 @@ def _drift_long(builder: Any, pair: _Pair, lines: Any, target: Any, least: Any, 
 
     def add_products(first: Any, count: int) -> None:
         pair.coming.prefetch(first, count)
-        us, vs = _noisy(builder, pair, first, count)
+        us, vs = _noisy(builder, pair, first, count, n_full=0)
         pair.u.store(first, us)
         pair.v.store(first, vs)
         for slot, product in zip(slots, zip(us, vs, strict=True), strict=False):
@@ -147,14 +155,14 @@ def _drift_long(builder: Any, pair: _Pair, lines: Any, target: Any, least: Any, 
     return error
 
 
-def _noisy(builder: Any, pair: _Pair, first: Any, count: int) -> tuple[list[Any], list[Any]]:
-    """Emit lines of both rows with the noise they are owed."""
-    masks = pair.mask.load(first, count)
+def _noisy(builder: Any, pair: _Pair, first: Any, count: int, n_full: int) -> tuple[list[Any], list[Any]]:
+    """Emit lines of both rows with the noise they are owed; the first `n_full` are known to have no padding."""
+    masks = [None] * n_full + pair.mask.load(builder.add(first, INT64(n_full)), count - n_full)
 
     def owed(row: Row, noise: Row, sd: Any) -> list[Any]:
         sds = spread(builder, sd)
         return [
-            multiply_add(builder, builder.fmul(sds, mask), drawn, line)
+            multiply_add(builder, sds if mask is None else builder.fmul(sds, mask), drawn, line)
             for line, drawn, mask in zip(row.load(first, count), noise.load(first, count), masks, strict=True)
         ]
 

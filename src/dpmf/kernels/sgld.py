@@ -30,15 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.compiling import fast_kernel, kernel
-from dpmf.kernels.gaussians import extra_lines, normal_row
+from dpmf.kernels.gaussians import normal_row
 from dpmf.kernels.hashing import mix_one
 from dpmf.kernels.langevin import drift
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import lanes_for
 
 _VISITS_AHEAD = 2  # in each lane
-VISITS_AT_ONCE = 32  # for so many fresh numbers are drawn before any of them is used
-PLACES = 1 << 31
+VISITS_AT_ONCE = 32  # a group, for which numbers are drawn, or found in the table, at once; a word has two signs each
 
 
 class Side(NamedTuple):
@@ -85,22 +84,23 @@ class Dynamics(NamedTuple):
 
 
 @numba.njit(inline="always")
-def _table_place(word: Any, n_places: Any) -> Any:
-    """Return where in the table a row's noise begins, by the lower 31 bits of a word."""
-    return np.int64(((word & np.uint64(PLACES - 1)) * np.uint64(n_places)) >> np.uint64(31)) * FLOATS_PER_LINE
+def _table_place(word: Any, n_lines: Any) -> Any:
+    """Return where in the table to begin, by the upper half of a word."""
+    return np.int64(((word >> np.uint64(32)) * np.uint64(n_lines)) >> np.uint64(32)) * FLOATS_PER_LINE
 
 
 @numba.njit(inline="always")
 def _signed(sd: Any, word: Any) -> Any:
-    return -sd if word & np.uint64(PLACES) else sd
+    """Return sd with a sign, by the lowest bit of a word."""
+    return -sd if word & np.uint64(1) else sd
 
 
 @numba.njit(inline="always")
 def _visit(
     p: Any, now: Any, stop: Any, users: Any, items: Any, codes: Any, table: Any,
     U: Any, b: Any, u_clocks: Any, u_shares: Any, u_prior: Any, V: Any, c: Any, v_clocks: Any, v_shares: Any,
-    v_prior: Any, weights: Any, mask: Any, width: Any, dynamics: Any, noise: Any, n_places: Any, slot: Any,
-    bias_slot: Any, key: Any,
+    v_prior: Any, weights: Any, mask: Any, width: Any, dynamics: Any, noise: Any, slot: Any, bias_slot: Any,
+    signs: Any,
 ) -> Any:  # fmt: skip
     i = users[p]
     j = items[p]
@@ -109,21 +109,10 @@ def _visit(
     v_sd = np.sqrt(dynamics.variance * np.float32(now - v_clocks[j]))
     u_clocks[i] = now
     v_clocks[j] = now
-    word = mix_one(key + np.uint64(now))
-    if n_places:
-        u_noise = _table_place(word, n_places)
-        v_noise = _table_place(word >> np.uint64(32), n_places)
-        u_sd = _signed(u_sd, word)
-        v_sd = _signed(v_sd, word >> np.uint64(32))
-        b_noise = u_noise + width
-        c_noise = v_noise + width
-    else:
-        u_noise = slot
-        v_noise = slot + width
-        b_noise = bias_slot
-        c_noise = bias_slot + 1
-    bias = b[i] + u_sd * noise[b_noise]
-    item_bias = c[j] + v_sd * noise[c_noise]
+    u_sd = _signed(u_sd, signs)
+    v_sd = _signed(v_sd, signs >> np.uint64(1))
+    bias = b[i] + u_sd * noise[bias_slot]
+    item_bias = c[j] + v_sd * noise[bias_slot + 1]
     rating = table[codes[p]]
     least = rating - dynamics.high
     most = rating - dynamics.low
@@ -132,7 +121,7 @@ def _visit(
     gain = dynamics.step * dynamics.scale * weights[i]
     e = drift(
         U, np.int64(i) * width, V, np.int64(j) * width, np.int64(coming) * width, width,
-        noise, u_noise, v_noise, u_sd, v_sd, mask, u_prior, v_prior, u_pull, v_pull,
+        noise, slot, slot + width, u_sd, v_sd, mask, u_prior, v_prior, u_pull, v_pull,
         rating - bias - item_bias, least, most, gain,
     )  # fmt: skip
     clipped = min(max(e, least), most)
@@ -142,9 +131,15 @@ def _visit(
     return np.float64(clipped) * np.float64(clipped)
 
 
+@kernel
+def drawn_at_once(width: Any) -> Any:
+    """Return how many numbers a group of visits takes: 2·width each, and after them two each for the biases."""
+    return VISITS_AT_ONCE * 2 * (width + 1)
+
+
 @fast_kernel
 def _draw(key: np.uint64, start: int, count: int, width: Any, noise: NDArray[np.float32]) -> None:
-    """Fill noise (out) with fresh numbers for some visits: 2·width each, and after them two each for the biases."""
+    """Fill noise (out) with fresh numbers for a group of visits, as `drawn_at_once` says."""
     for place in range(count):
         normal_row(mix_one(key + np.uint64(start + place)), place * 2 * width, 2 * width, noise)
     of_biases = mix_one(mix_one(key) + np.uint64(start))
@@ -176,7 +171,8 @@ def sgld_block(
         weights: w, of the users.
         mask: shape (width,), 1 for columns below K and 0 beyond.
         dynamics: the numbers of the module's formulas.
-        gaussians: as `dpmf.kernels.gaussians.normal_table` makes it; empty for fresh numbers.
+        gaussians: as `dpmf.kernels.gaussians.normal_table` makes it, with room for what `drawn_at_once` says; empty
+            for fresh numbers.
         start: the number of the block's first step in the epoch.
         key: of the epoch's noise.
     """
@@ -185,17 +181,19 @@ def sgld_block(
     width = np.int64(U.shape[1])
     flat_U = U.reshape(U.size)
     flat_V = V.reshape(V.size)
-    n_places, noise = np.int64(0), gaussians
-    if len(gaussians):
-        n_places = np.int64(len(gaussians) // FLOATS_PER_LINE - extra_lines(width))
-    else:
-        noise = np.empty(VISITS_AT_ONCE * 2 * (width + 1), np.float32)
+    noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
+    if not len(gaussians):
+        noise, n_lines = np.empty(drawn_at_once(width), np.float32), np.int64(0)
     lane_bits = 2 if lanes_for(width) == 4 else 0
     length = len(codes) >> lane_bits
     squared = 0.0
     for first in range(0, len(codes), VISITS_AT_ONCE):
         last = min(first + VISITS_AT_ONCE, len(codes))
-        if not n_places:
+        base, signs = np.int64(0), np.uint64(0)
+        if n_lines:
+            word = mix_one(key + np.uint64(start + first))
+            base, signs = _table_place(word, n_lines), mix_one(word)
+        else:
             _draw(key, start + first, last - first, width, noise)
         for place in range(first, last):
             p = place
@@ -203,8 +201,9 @@ def sgld_block(
                 p = (place & ((1 << lane_bits) - 1)) * length + (place >> lane_bits)
             squared += _visit(
                 p, start + place, len(codes), users, items, codes, table, flat_U, b, u_clocks, u_shares, u_prior,
-                flat_V, c, v_clocks, v_shares, v_prior, weights, mask, width, dynamics, noise, n_places,
-                (place - first) * 2 * width, VISITS_AT_ONCE * 2 * width + 2 * (place - first), key,
+                flat_V, c, v_clocks, v_shares, v_prior, weights, mask, width, dynamics, noise,
+                base + (place - first) * 2 * width, base + VISITS_AT_ONCE * 2 * width + 2 * (place - first),
+                signs >> np.uint64(2 * (place - first)),
             )  # fmt: skip
     return squared
 
@@ -237,19 +236,16 @@ def settle(
     """
     factors, biases, clocks = side.factors, side.biases, side.clocks
     width = np.int64(factors.shape[1])
-    n_places = np.int64(0)
-    noise = gaussians
-    if len(gaussians):
-        n_places = np.int64(len(gaussians) // FLOATS_PER_LINE - extra_lines(width))
-    else:
-        noise = np.empty(drawn_per_row(width), np.float32)
+    noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
+    if not len(gaussians):
+        noise, n_lines = np.empty(drawn_per_row(width), np.float32), np.int64(0)
     for row in range(len(biases)):
         sd = np.sqrt(variance * np.float32(now - clocks[row]))
         clocks[row] = 0
         word = mix_one(key + np.uint64(first + row))
         place = np.int64(0)
-        if n_places:
-            place = _table_place(word, n_places)
+        if n_lines:
+            place = _table_place(word, n_lines)
             sd = _signed(sd, word)
         else:
             normal_row(word, 0, len(noise), noise)

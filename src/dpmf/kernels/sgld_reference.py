@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.gaussians import extra_lines, normal_row_reference
+from dpmf.kernels.gaussians import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import visiting_order
-from dpmf.kernels.sgld import PLACES, VISITS_AT_ONCE, Dynamics, Side, drawn_per_row
+from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row
 from dpmf.streams import mix
 
 
@@ -75,15 +75,31 @@ def block_noise_reference(
     count: int, K: int, width: int, gaussians: NDArray[np.float32], start: int, key: np.uint64
 ) -> NDArray[np.float64]:
     """Return the numbers that `sgld_block` draws at `count` steps, shape (count, 2 K + 2)."""
-    words = mix(key + np.arange(start, start + count, dtype=np.uint64))
-    if not len(gaussians):
-        drawn = np.array([normal_row_reference(word, 2 * width) for word in words])
-        firsts = np.arange(start, start + count, VISITS_AT_ONCE).astype(np.uint64)
-        groups = mix(mix(np.full(1, key)) + firsts)
-        biases = np.concatenate([normal_row_reference(group, 2 * VISITS_AT_ONCE) for group in groups])
-        return np.hstack([drawn[:, :K], drawn[:, width : width + K], biases.reshape(-1, 2)[:count]])
-    u, v = (_drawn_reference(half, width, gaussians) for half in (words, words >> np.uint64(32)))
-    return np.hstack([u[:, :K], v[:, :K], u[:, width:], v[:, width:]])
+    firsts = np.arange(start, start + count, VISITS_AT_ONCE).astype(np.uint64)
+    groups = [_group_reference(first, width, gaussians, key) for first in firsts]
+    u, v, b, c = (np.concatenate(part)[:count] for part in zip(*groups, strict=True))
+    return np.hstack([u[:, :K], v[:, :K], b, c])
+
+
+def _group_reference(
+    first: np.uint64, width: int, gaussians: NDArray[np.float32], key: np.uint64
+) -> list[NDArray[np.float64]]:
+    """Return the numbers of a group of visits for u, v, b and c, shapes (VISITS_AT_ONCE, width) and (…, 1)."""
+    of_rows, signs = VISITS_AT_ONCE * 2 * width, np.ones((VISITS_AT_ONCE, 2, 1))
+    if len(gaussians):
+        word = mix(np.full(1, key + first))
+        place = _places_reference(word, width, gaussians)[0]
+        drawn = gaussians[place : place + drawn_at_once(width)].astype(np.float64)
+        bits = mix(word) >> np.arange(2 * VISITS_AT_ONCE, dtype=np.uint64) & np.uint64(1)
+        signs = (1.0 - 2.0 * bits).reshape(signs.shape)
+    else:
+        words = mix(key + first + np.arange(VISITS_AT_ONCE, dtype=np.uint64))
+        of_biases = mix(mix(np.full(1, key)) + first)[0]
+        rows = [normal_row_reference(word, 2 * width) for word in words]
+        drawn = np.concatenate([*rows, normal_row_reference(of_biases, 2 * VISITS_AT_ONCE)])
+    rows_drawn = signs * drawn[:of_rows].reshape(VISITS_AT_ONCE, 2, width)
+    biases = signs * drawn[of_rows:].reshape(VISITS_AT_ONCE, 2, 1)
+    return [rows_drawn[:, 0], rows_drawn[:, 1], biases[:, 0], biases[:, 1]]
 
 
 def settling_noise_reference(
@@ -92,16 +108,15 @@ def settling_noise_reference(
     """Return the numbers that `settle` draws for `count` rows, shape (count, K + 1)."""
     words = mix(key + np.arange(first, first + count, dtype=np.uint64))
     if len(gaussians):
-        drawn = _drawn_reference(words, width, gaussians)
+        places, signs = _places_reference(words, width, gaussians), 1.0 - 2.0 * (words & np.uint64(1))
+        drawn = signs[:, None] * gaussians[places[:, None] + np.arange(width + 1)]
     else:
         drawn = np.array([normal_row_reference(word, drawn_per_row(width)) for word in words])
     return np.hstack([drawn[:, :K], drawn[:, width : width + 1]])
 
 
-def _drawn_reference(words: NDArray[np.uint64], width: int, gaussians: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return rows of width + 1 numbers from the table, at the places and with the signs that words say."""
-    n_places = len(gaussians) // FLOATS_PER_LINE - extra_lines(width)
-    places = (words & np.uint64(PLACES - 1)) * np.uint64(n_places) >> np.uint64(31)
-    signs = np.where(words & np.uint64(PLACES), -1.0, 1.0)
-    chosen = places.astype(np.int64)[:, None] * FLOATS_PER_LINE + np.arange(width + 1)
-    return np.asarray(signs[:, None] * gaussians[chosen])
+def _places_reference(words: NDArray[np.uint64], width: int, gaussians: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return where in the table to begin, as words say."""
+    n_lines = (len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
+    lines = (words >> np.uint64(32)) * np.uint64(n_lines) >> np.uint64(32)
+    return lines.astype(np.int64) * FLOATS_PER_LINE
