@@ -91,7 +91,7 @@ def _group_reference(
         place = _places_reference(word, width, gaussians)[0]
         drawn = gaussians[place : place + drawn_at_once(width)].astype(np.float64)
         bits = mix(word) >> np.arange(2 * VISITS_AT_ONCE, dtype=np.uint64) & np.uint64(1)
-        signs = (1.0 - 2.0 * bits).reshape(signs.shape)
+        signs = np.where(bits, -1.0, 1.0).reshape(signs.shape)
     else:
         words = mix(key + first + np.arange(VISITS_AT_ONCE, dtype=np.uint64))
         of_biases = mix(mix(np.full(1, key)) + first)[0]
