@@ -114,7 +114,7 @@ def _accuracy(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]
     kinds: dict[str, Method] = {
         "descent": SGD(n_factors=K),
         "average of draws": SGLD(n_factors=K, budget=_PLAIN),
-        "one draw at s = 1": replace(draw, learning_rate=0.04),
+        "one draw at s = 1": draw,
     }
     return {"rows": [{"kind": name, **_error(one, ratings, arguments)} for name, one in kinds.items()]}
 

@@ -131,7 +131,17 @@ def test_a_step_that_diverges_ends_in_a_clear_error(ratings: Ratings) -> None:
 
 def test_steps_that_no_prior_could_follow_are_refused(ratings: Ratings) -> None:
     with pytest.raises(InvalidArgument, match=r"learning_rate=0\.1 is too large for regularization=20"):
-        replace(CLAIM, regularization=20.0).fit(ratings)
+        replace(CLAIM, regularization=20.0, learning_rate=0.1).fit(ratings)
+
+
+def test_steps_that_are_chosen_are_never_too_large() -> None:
+    rates = [
+        SGLD(n_factors=K, budget=Budget(epsilon), mode="paper", rho=rho).chosen().learning_rate or math.inf
+        for K in (16, 1024) for epsilon in (1.0, 1e4, 1e6) for rho in (1.0, 30.0)
+    ]  # fmt: skip
+    assert max(rates) == 0.1
+    assert SGLD(budget=Budget(1e4), mode="paper", rho=10.0).chosen().learning_rate == pytest.approx(0.04 / 15.625)
+    assert (SGLD(n_factors=1024, budget=Budget(math.inf)).chosen().learning_rate or 1) * 32 < 1
 
 
 @pytest.mark.parametrize(

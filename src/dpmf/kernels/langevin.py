@@ -34,7 +34,6 @@ from dpmf.kernels.rows import (
     spread,
 )
 
-
 _SUMS = 4
 
 

@@ -34,7 +34,7 @@ from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
-_USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
+USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
 _BIAS_PRIOR = 1.0  # a standard deviation of 0.7
 _FAR = 1e30  # no limit to predictions
 _START_SD = 0.1  # of factors, where the precision of the priors is learnt
@@ -69,7 +69,7 @@ def start_chain(
         seed, noise_seed: of start and order, and of the noise.
     """
     scale = ratings.scale
-    unit = (scale.hi - scale.lo) / _USUAL_WIDTH
+    unit = (scale.hi - scale.lo) / USUAL_WIDTH
     if isinstance(ratings, StoredRatings):
         grid: BlockGrid | BlockFile = ratings.blocks
     else:

@@ -36,7 +36,7 @@ from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
 from dpmf.methods.resuming import keep, snapshots_of, take_up
-from dpmf.methods.sampling import Averages, model_of, start_chain
+from dpmf.methods.sampling import USUAL_WIDTH, Averages, model_of, start_chain
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
@@ -48,10 +48,11 @@ logger = logging.getLogger(__name__)
 AnyRatings = Ratings | StoredRatings
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
-_PRIVATE_DEFAULTS: dict[str, Any] = {
-    "learning_rate": 0.1, "decay": 0.3, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0,
-}  # fmt: skip
-_PLAIN_DEFAULTS: dict[str, Any] = {"learning_rate": 0.04, "decay": 0.3}
+_PRIVATE_DEFAULTS: dict[str, Any] = {"decay": 0.3, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0}
+_PLAIN_DEFAULTS: dict[str, Any] = {"decay": 0.3}
+_RATE = 0.04  # of a rating of weight 1
+_MOST_RATE = 0.1  # where ratings have less
+_PULL = 0.4  # what part of a factor its prior takes away in an epoch at most
 _USUAL_SD = 0.5  # of u_i·v_j under the prior, on a scale as wide as 1 to 5
 
 
@@ -201,6 +202,8 @@ class SGLD:
         # With this precision of both factors, u·v has the usual standard deviation.
         usual["regularization"] = math.sqrt(self.n_factors) / (2 * _USUAL_SD)
         chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+        if chosen.learning_rate is None:
+            chosen = replace(chosen, learning_rate=chosen._gentle_rate())
         assert chosen.learning_rate is not None
         assert chosen.regularization is not None
         if chosen.learning_rate * chosen.regularization > 1:
@@ -209,6 +212,20 @@ class SGLD:
                 "their product must not exceed 1"
             )
         return chosen
+
+    def _gentle_rate(self) -> float:
+        """Return a step size that neither priors nor ratings make too large."""
+        assert self.budget is not None
+        assert self.regularization is not None
+        most = _PULL / self.regularization
+        if not self.is_private:
+            return min(_RATE, most)
+        assert self.cap is not None
+        assert self.rho is not None
+        assert self.n_samples is not None
+        # In units every scale is as wide, and kappa may be next to nothing: s is this at most.
+        scale = Bound(self.budget.epsilon, USUAL_WIDTH, self.cap, 0.0, self.rho, n_draws=self.n_samples).scale
+        return min(_MOST_RATE, most, _RATE / (scale * self.rho))
 
     def bound(self, scale: Scale) -> Bound:
         """Return how much one user can matter in a private run on a scale."""
