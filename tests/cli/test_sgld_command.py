@@ -58,7 +58,9 @@ def test_without_a_promise_it_streams_and_goes_on(command: Command, data_folder:
     ("options", "words"),
     [
         (("--method", "sgld"), "sgld needs --epsilon"),
-        (("--method", "sgld", "--epsilon", "1"), "cannot be certified"),
+        (("--method", "sgld", "--epsilon", "1", "--set", "rho=2"), "rho means nothing with mode='certified'"),
+        (("--method", "sgld", "--epsilon", "1", "--chains", "2"), "rests on no convergence"),
+        (("--method", "sgld", "--epsilon", "1", "--set", "sampling_rate=1"), "sampling_rate=1"),
         (("--method", "sgld", "--epsilon", "inf", "--feedback", "implicit"), "sgld learns from ratings only"),
         (("--method", "sgld", "--epsilon", "inf", "--chains", "1"), "give at least 2"),
         (("--method", "sgld", "--epsilon", "inf", "--trace", "x.png"), "say how many"),

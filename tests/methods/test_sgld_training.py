@@ -162,8 +162,3 @@ def test_a_bad_setting_is_refused_by_name_and_value(field: str, value: Any) -> N
 def test_what_only_a_claim_needs_is_refused_without_one(field: str, value: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"{field} means nothing with an infinite epsilon"):
         replace(PLAIN, **{field: value})
-
-
-def test_a_certificate_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="cannot be certified"):
-        SGLD(budget=Budget(1))

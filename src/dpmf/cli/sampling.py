@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,9 @@ def chain_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def check_chains(method: str, chains: int, trace: Path | None, memory: str | None) -> None:
+def check_chains(
+    method: str, mode: str, epsilon: float | None, chains: int, trace: Path | None, memory: str | None
+) -> None:
     """Refuse chains that cannot be run or drawn."""
     if trace is not None and not chains:
         raise InvalidArgument("--trace draws what --chains run: say how many, such as --chains 2")
@@ -39,6 +42,8 @@ def check_chains(method: str, chains: int, trace: Path | None, memory: str | Non
         raise InvalidArgument(f"--chains is for sgld: {method} has none")
     if chains < 2:
         raise InvalidArgument(f"--chains {chains}: one chain says nothing about another, so give at least 2")
+    if mode == "certified" and epsilon != math.inf:
+        raise InvalidArgument("--chains means nothing with --mode certified, which rests on no convergence")
     if memory is not None:
         raise InvalidArgument("--chains needs the ratings in memory: leave --memory out")
 
@@ -46,7 +51,7 @@ def check_chains(method: str, chains: int, trace: Path | None, memory: str | Non
 def sampling_report(method: SGLD, run: Run, user_budgets: dict[str, float] | None) -> dict[str, Any]:
     """Return what is reported of SGLD beside what is reported of every method."""
     report: dict[str, Any] = {}
-    if method.is_private:
+    if run.model.guarantee.mode == "paper":
         report["user_epsilons"] = method.paid(run.model, user_budgets)
     if run.convergence is not None:
         report["convergence"] = run.convergence.to_json()
@@ -65,7 +70,7 @@ def print_sampling(run: Run, report: dict[str, Any]) -> None:
     """Print it for people."""
     if report["method"] != "sgld":
         return
-    if "user_epsilons" in report:
+    if report["mode"] == "paper":
         paid = report["user_epsilons"]
         rows = [
             (name, *(paid[key][column] for column in ("least", "median", "most")))

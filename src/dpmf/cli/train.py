@@ -59,7 +59,7 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("data")
 @click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld"]),
-              help="How to factorize; sgd is not private, and sgld only as far as a paper claims.")  # fmt: skip
+              help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
 @_private_options
@@ -104,7 +104,7 @@ def train(
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     _check_mode(method, mode, epsilon, feedback)
-    check_chains(method, chains, trace, memory)
+    check_chains(method, mode, epsilon, chains, trace, memory)
     if holdout is not None:
         check_holdout(holdout, how)
     elif how != "random":
@@ -169,7 +169,7 @@ def train(
         report |= sampling_report(configured, run, private["user_budgets"])
         if trace is not None:
             draw_traces(run, trace)
-    elif private.get("user_budgets"):
+    if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
         print_json(report)
@@ -259,9 +259,11 @@ def _train(
         )
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
+    n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
+    assert n_factors is not None
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
         place, options = Path(folder), reading_arguments(**reading)
-        with streaming_source(data, memory=memory, n_factors=method.n_factors, scratch=place, **options) as source:
+        with streaming_source(data, memory=memory, n_factors=n_factors, scratch=place, **options) as source:
             if isinstance(source, Ratings):
                 return train_and_test(method, source, **split, **private, **how)
             prepared = prepare(source, memory=memory, scratch=place, **split)
@@ -345,7 +347,7 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
         _print_accuracy(run, report["method"])
         say(METRICS_NOTE, "dim")
     say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
-    if "user_epsilons" in report and report["method"] == "als":
+    if "user_epsilons" in report and report["mode"] == "certified":
         paid = report["user_epsilons"]
         say(
             f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "

@@ -30,7 +30,7 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
-from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, public_facts, whole
 from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, model_of, release_of
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
@@ -54,7 +54,6 @@ MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
-_PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 
 
 @dataclass(frozen=True)
@@ -263,7 +262,7 @@ class ALS:
 
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
         public, catalogue = public_facts(ratings.catalogue)
-        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, catalogue, *([_PERSONAL] if user_budgets else [])]
+        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, catalogue, *([PERSONAL] if user_budgets else [])]
 
     def _model(
         self,

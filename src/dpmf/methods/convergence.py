@@ -103,6 +103,9 @@ def diagnose(
     if n_chains < 2:
         raise InvalidArgument(f"n_chains={n_chains}: one chain says nothing about another, so give at least 2")
     chosen = method.chosen()
+    assert chosen.n_epochs is not None
+    if chosen.is_private and chosen.mode == "certified":
+        raise InvalidArgument("chains mean nothing with mode='certified', which rests on no convergence")
     if chosen.n_epochs < 2 * _LEAST_DRAWS:
         raise InvalidArgument(
             f"n_epochs={chosen.n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}"
@@ -126,6 +129,7 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Arra
     layout = chain.state.grid.layout
     users = _first_by_hash(ratings.user_ids.keys[layout.user_order], chain.user_counts > 0)
     items = _first_by_hash(ratings.catalogue.ids.keys[layout.item_order], np.ones(ratings.n_items, np.bool_))
+    assert method.n_epochs is not None
     trace = []
     for epoch in range(1, method.n_epochs + 1):
         method.advance(chain, epoch, n_threads)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.methods.checks import PERSONAL
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
 
@@ -40,7 +41,6 @@ _EXACT = "Steps of finite size and gradients from single ratings draw from that 
 _TABLE = "Noise is read from a table of {size:,} normal numbers, and what that does to the distribution is not known."
 _SEEDABLE = "Noise comes from a generator that is made for sampling, not for keeping secrets."
 _LOCAL = "User factors are not published; everybody computes their own from the release."
-_PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 
 Array = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ class Bound:
             assumptions=[
                 *([SEEDED] if seeded else []), _CONVERGED, _EXACT,
                 *([_TABLE.format(size=table_size)] if table_size else []), _SEEDABLE,
-                *assumptions, _LOCAL, *([_PERSONAL] if personal else []),
+                *assumptions, _LOCAL, *([PERSONAL] if personal else []),
             ],
         )  # fmt: skip
 

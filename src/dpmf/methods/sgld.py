@@ -2,10 +2,11 @@
 
 A rating is predicted as mean + b_i + c_j + u_i·v_j, and factors and biases have Gaussian priors. A chain draws all of
 them from their posterior distribution; see `dpmf.kernels.sgld` for the density and for the steps. Without a finite
-epsilon, item factors are averaged over many draws and the precisions of the priors are learnt. With one, which is a
-claim of the paper and not certified, a draw from a flattened posterior is released; see `dpmf.methods.posterior`.
-Either way everybody's own factors are then fitted to their own ratings (the paper's equation 5), as a release lets
-anybody do for themselves.
+epsilon, item factors are averaged over many draws and the precisions of the priors are learnt. With one, mode "paper"
+releases a draw from a flattened posterior, on the strength of a claim (`dpmf.methods.posterior`), and mode "certified"
+takes other steps, of clipped gradients with noise, which are proven to be private (`dpmf.methods.private_sgld`). Either
+way everybody's own factors are then fitted to their own ratings (the paper's equation 5), as a release lets anybody do
+for themselves.
 
 >>> from dpmf.ratings import Ratings, Scale
 >>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
@@ -31,6 +32,7 @@ from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.methods.certified_sgld import fit_certified
 from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
 from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
@@ -48,8 +50,20 @@ logger = logging.getLogger(__name__)
 AnyRatings = Ratings | StoredRatings
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
-_PRIVATE_DEFAULTS: dict[str, Any] = {"decay": 0.3, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0}
-_PLAIN_DEFAULTS: dict[str, Any] = {"decay": 0.3}
+MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
+_PLAIN: dict[str, Any] = {"n_factors": 16, "n_epochs": 60, "decay": 0.3, "table": 1 << 16}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "none": _PLAIN,
+    "paper": {**_PLAIN, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0},
+    "certified": {
+        "n_factors": 8, "n_epochs": 50, "sampling_rate": 0.2, "learning_rate": 0.5, "regularization": 1.0,
+    },
+}  # fmt: skip
+_MEANINGLESS = {
+    "none": ("cap", "kappa", "rho", "sampling_rate", "noise_seed"),
+    "paper": ("sampling_rate",),
+    "certified": ("decay", "kappa", "rho", "table"),
+}
 _RATE = 0.04  # of a rating of weight 1
 _MOST_RATE = 0.1  # where ratings have less
 _PULL = 0.4  # what part of a factor its prior takes away in an epoch at most
@@ -62,29 +76,33 @@ class SGLD:
 
     Attributes:
         n_factors: K, the length of the factor vectors.
-        n_epochs: how often every rating is visited.
-        budget: the epsilon that is claimed; `Budget(math.inf)` says explicitly that nothing has to be private. Its
-            delta is not used: the claim has none.
-        mode: what kind of promise a finite epsilon is. Only "paper" exists: a published claim, not certified.
+        n_epochs: how often every rating is visited; in mode "certified", the number of steps.
+        budget: how much privacy loss is allowed, or claimed; `Budget(math.inf)` says explicitly that nothing has to be
+            private. The claim of mode "paper" has no delta, and that of the budget is not used there.
+        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim.
         learning_rate: h, the size of the steps in the first epoch, for a scale as wide as 1 to 5. It is the paper's
-            eta times the number of ratings. None chooses.
-        decay: gamma; the step size in an epoch is learning_rate / epoch^gamma. None chooses.
+            eta times the number of ratings. In mode "certified", the standard deviation of the noise that all steps
+            together leave on a factor, which the steps are in proportion to. None chooses, as below.
+        decay: gamma; the step size in an epoch is learning_rate / epoch^gamma. Not in mode "certified".
         regularization: the precision of the priors of factors, Λ in exp(-Λ u²); where it is learnt, the one to begin
-            with. None chooses.
-        temperature: zeta; the posterior is raised to the power 1/zeta. Below 1 a private run costs more than claimed.
-        n_samples: how many draws, one after each of the last epochs, item factors are averaged over. None chooses
-            half of the epochs, or 1 with a finite epsilon, which all draws share.
-        table: how many normal numbers the table has that noise is read from; 0 for fresh numbers, which is slower.
-        cap: how many ratings of a user count at most, chosen at random. Like kappa and rho, for a finite epsilon only.
-        kappa: how far beyond the scale predictions count as they are.
+            with. In mode "certified", the penalty on users' factors.
+        temperature: zeta; the posterior is raised to the power 1/zeta. Below 1 a run of mode "paper" costs more than
+            claimed. Not in mode "certified".
+        n_samples: how many draws, one after each of the last epochs, item factors are averaged over: by default half
+            of the epochs. In mode "paper" it is 1 by default, and all draws share epsilon.
+        table: how many normal numbers the table has that noise is read from; 0 for fresh numbers, which is slower. Not
+            in mode "certified".
+        cap: how many ratings of a user count at most, chosen at random; for a finite epsilon only.
+        kappa: how far beyond the scale predictions count as they are. Like rho, in mode "paper" only.
         rho: the greatest weight of a user; those with few ratings may weigh more than 1 if it is.
+        sampling_rate: with what probability a user takes part in a step; in mode "certified" only.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the start, the order, which ratings count, and without a finite epsilon the noise.
         noise_seed: research only; the same noise every time, and no claim.
     """
 
-    n_factors: int = 16
-    n_epochs: int = 60
+    n_factors: int | None = None
+    n_epochs: int | None = None
     budget: Budget | None = None
     mode: Literal["certified", "paper"] = "certified"
     learning_rate: float | None = None
@@ -92,10 +110,11 @@ class SGLD:
     regularization: float | None = None
     temperature: float = 1.0
     n_samples: int | None = None
-    table: int = 1 << 16
+    table: int | None = None
     cap: int | None = None
     kappa: float | None = None
     rho: float | None = None
+    sampling_rate: float | None = None
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
@@ -105,40 +124,37 @@ class SGLD:
             raise InvalidArgument(
                 f"budget={self.budget!r}: SGLD needs Budget(epsilon) for a claim, or Budget(math.inf), which is none"
             )
-        whole("n_factors", self.n_factors, most=MOST_FACTORS)
-        whole("n_epochs", self.n_epochs)
-        whole("table", self.table, least=0)
         whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         positive("temperature", self.temperature)
         for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
                             ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
-        if self.n_samples is not None:
-            whole("n_samples", self.n_samples, most=self.n_epochs)
-        if self.noise_seed is not None:
-            whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
+                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS), ("table", 0, MOST_TABLE),
+                                  ("noise_seed", 0, (1 << 63) - 1)):  # fmt: skip
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=least, most=most)
         if not isinstance(self.items_public, bool):
             raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
         if self.mode not in ("certified", "paper"):
             raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
-        if self.budget.is_finite:
-            self._check_claim(self.budget)
-        else:
-            self._check_plain()
-
-    def _check_claim(self, budget: Budget) -> None:
-        if self.mode == "certified":
-            raise InvalidArgument(
-                "SGLD cannot be certified: say mode='paper' (--mode paper) for what the paper claims, or take ALS"
-            )
-        if budget.unit != "user":
-            raise InvalidArgument(f"unit={budget.unit!r}: what is claimed of SGLD is about users")
-
-    def _check_plain(self) -> None:
-        for name in ("cap", "kappa", "rho", "noise_seed"):
+        if self.budget.is_finite and self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
+        kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"
+        for name in _MEANINGLESS[self._kind]:
             if getattr(self, name) is not None:
-                raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out, or give a budget")
+                raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
+        if self._kind == "certified":
+            if self.temperature != 1:
+                raise InvalidArgument(f"temperature={self.temperature!r} means nothing with {kind}: leave it out")
+            if self.sampling_rate is not None and not (self.sampling_rate > 0 and self.sampling_rate < 1):
+                raise InvalidArgument(f"sampling_rate={self.sampling_rate!r} should be a number between 0 and 1")
+
+    @property
+    def _kind(self) -> str:
+        """The mode, and "none" without a finite epsilon."""
+        return self.mode if self.is_private else "none"
 
     def fit(
         self,
@@ -163,11 +179,18 @@ class SGLD:
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
+        if self._kind == "certified":
+            if isinstance(ratings, StoredRatings):
+                raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
+            return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+        assert chosen.n_factors is not None
+        assert chosen.n_epochs is not None
+        assert chosen.n_samples is not None
         guarantee = chosen._guarantee(ratings, user_budgets, ledger)
         counted, weights, bound = chosen.prepared(ratings, user_budgets)
         room = Room(threads)
         if isinstance(counted, StoredRatings):
-            room = Room.for_factors(counted, self.n_factors, threads)
+            room = Room.for_factors(counted, chosen.n_factors, threads)
         chain = chosen.chain_on(counted, weights, bound, room)
         averages = Averages.start(chain)
         tensors = {**chain.tensors(), **averages.tensors()}
@@ -176,17 +199,16 @@ class SGLD:
             history = take_up(snapshots, tensors)
             if ledger is not None and not history:
                 ledger.spend(getattr(ratings, "name", "") or "release", guarantee)
-            while len(history) < self.n_epochs:
+            while len(history) < chosen.n_epochs:
                 history.append(chosen.advance(chain, len(history) + 1, room.n_threads))
-                assert chosen.n_samples is not None
-                if len(history) > self.n_epochs - chosen.n_samples:
+                if len(history) > chosen.n_epochs - chosen.n_samples:
                     averages.add(chain)
-                if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == self.n_epochs):
+                if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == chosen.n_epochs):
                     keep(snapshots, tensors, history)
                 stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
                 if any(stops):
                     break
-        return model_of(ratings, chain, averages, chosen._configuration(), guarantee, tuple(history), room)
+        return model_of(ratings, chain, averages, chosen.configuration(), guarantee, tuple(history), room)
 
     @property
     def is_private(self) -> bool:
@@ -197,11 +219,14 @@ class SGLD:
     def chosen(self) -> SGLD:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
         assert self.budget is not None
-        usual = _PRIVATE_DEFAULTS if self.budget.is_finite else _PLAIN_DEFAULTS
-        usual = {"n_samples": -(-self.n_epochs // 2), **usual}
+        usual = {**_DEFAULTS[self._kind]}
+        n_factors, n_epochs = self.n_factors or usual["n_factors"], self.n_epochs or usual["n_epochs"]
+        usual.setdefault("n_samples", -(-n_epochs // 2))
         # With this precision of both factors, u·v has the usual standard deviation.
-        usual["regularization"] = math.sqrt(self.n_factors) / (2 * _USUAL_SD)
+        usual.setdefault("regularization", math.sqrt(n_factors) / (2 * _USUAL_SD))
         chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+        if self._kind == "certified":
+            return chosen
         if chosen.learning_rate is None:
             chosen = replace(chosen, learning_rate=chosen._gentle_rate())
         assert chosen.learning_rate is not None
@@ -264,7 +289,9 @@ class SGLD:
 
     def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
+        assert self.n_factors is not None
         assert self.regularization is not None
+        assert self.table is not None
         noise_seed = self.seed if self.noise_seed is None else self.noise_seed
         if self.is_private and self.noise_seed is None:
             noise_seed = secrets.randbits(63)
@@ -303,6 +330,7 @@ class SGLD:
                     raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
             return Guarantee.none()
         assert self.budget is not None
+        assert self.table is not None
         if isinstance(ratings, Ratings):
             declared(ratings, self.items_public)
         guarantee = self.bound(ratings.scale).guarantee(
@@ -313,7 +341,7 @@ class SGLD:
             logger.warning("%s", SEEDED)
         return guarantee
 
-    def _configuration(self) -> dict[str, Any]:
+    def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
         facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
         return {"method": "sgld", **facts}
