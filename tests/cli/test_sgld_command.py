@@ -34,6 +34,35 @@ def test_a_claim_is_reported_as_a_claim(command: Command, data_folder: Path, tmp
         assert words in shown
 
 
+def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_path: Path) -> None:
+    wishes, out = tmp_path / "wishes.csv", tmp_path / "release"
+    wishes.write_text("person-00002,0\n")
+    options = (
+        "--method",
+        "sgld",
+        "--items-public",
+        "--epochs",
+        "5",
+        "--factors",
+        "2",
+        "--epsilon",
+        "4",
+        "--holdout",
+        "0.1",
+    )
+    done = command("train", data_folder, *options, "--user-budgets", wishes, "--out", out, "--json")
+    report = json.loads(done.stdout)
+    assert (report["method"], report["mode"], report["certified"]) == ("sgld", "certified", True)
+    assert report["epsilon"] <= 4
+    assert (report["user_epsilons"]["least"], report["user_epsilons"]["most"]) == (0, 4)
+    assert json.loads(command("verify", out, "--json").stdout)["ok"] is True
+    assert "a sum over a random sample (each with probability 0.2), released 5 times" in command("explain", out).stdout
+    shown = command("train", data_folder, *options, "--user-budgets", wishes).stdout
+    assert "certified" in shown
+    assert "Users pay an epsilon of 0 at least" in shown
+    assert "What users pay" not in shown
+
+
 def test_further_chains_are_compared_and_drawn(command: Command, data_folder: Path, tmp_path: Path) -> None:
     options = ("train", data_folder, *PAPER, "--epsilon", "200", "--chains", "2", "--trace", tmp_path / "trace.png")
     shown = command(*options).stdout

@@ -133,10 +133,10 @@ def test_it_learns() -> None:
 
 def test_whoever_asks_for_less_gets_a_shorter_clip(ratings: Ratings) -> None:
     plan = SteppingPlan(60, 3, 6, 0.3, 0.5, Budget(3.0))
-    shares = sampled_shares(np.array([3.0, 1.0, 0.0]), plan)
+    shares = sampled_shares(np.array([3.0, 1.0, 0.0, 1e-14]), plan)
     assert shares[0] == 1
     assert 0 < shares[1] < 1
-    assert shares[2] == 0
+    assert shares[2] == shares[3] == 0
     lighter = replace(plan.event, noise_multiplier=plan.event.noise_multiplier / shares[1])
     assert epsilon_of([lighter], 1e-6) <= 1.0
     guarantee = METHOD.fit(ratings, user_budgets={ratings.user_ids[0]: 0.0}).guarantee

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
+from dpmf.errors import InvalidArgument
 from dpmf.kernels.clipped import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.private_plan import Stage
@@ -101,7 +102,10 @@ def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
         if epsilon in (0.0, plan.budget.epsilon):
             shares.append(float(epsilon > 0))
             continue
-        own = replace(plan, budget=replace(plan.budget, epsilon=epsilon)).event.noise_multiplier
+        try:
+            own = replace(plan, budget=replace(plan.budget, epsilon=epsilon)).event.noise_multiplier
+        except InvalidArgument:  # no amount of noise would do, so nothing but leaving out does
+            own = math.inf
         shares.append(min(1.0, plan.event.noise_multiplier / own))
     return np.array(shares)[place]
 
