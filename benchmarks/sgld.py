@@ -8,7 +8,7 @@
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
 with that many ratings of a user on average. Each command prints one JSON object; `curve` (error against epsilon, with
-certified ALS), `table` (error against the size of the table of normal numbers) and `epochs` (error of descent, of one
+what is certified), `table` (error against the size of the table of normal numbers) and `epochs` (error of descent, of one
 draw and of averaged draws after every epoch) also write OUT.json and OUT.png. Held out are ratings chosen at random,
 1 % unless said otherwise; the paper's probe set of Netflix is harder.
 """
@@ -144,12 +144,14 @@ def _curve(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
             )
         rows += part
     certified = []
-    for epsilon in (1.0, 5.0, 20.0):
-        found = _error(ALS(budget=Budget(epsilon), items_public=True), ratings, arguments)
-        certified.append({"certified": epsilon, **found})
-    ax.semilogx(
-        [row["certified"] for row in certified], [row["rmse"] for row in certified], "s-", label="ALS, certified"
-    )
+    for name in ("ALS", "SGLD"):
+        part = []
+        for epsilon in (1.0, 5.0, 20.0):
+            private: Method = (ALS if name == "ALS" else SGLD)(budget=Budget(epsilon), items_public=True)
+            part.append({"method": name, "certified": epsilon, **_error(private, ratings, arguments)})
+        errors = [row["rmse"] for row in part]
+        ax.semilogx([row["certified"] for row in part], errors, "s-", label=f"{name}, certified")
+        certified += part
     ax.axhline(rows[0]["baseline_rmse"], color="0.5", label="mean of your own ratings")
     return _drawn(ax, arguments, {"rows": rows, "certified": certified})
 

@@ -39,6 +39,7 @@ from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
 from dpmf.methods.resuming import keep, snapshots_of, take_up
 from dpmf.methods.sampling import USUAL_WIDTH, Averages, model_of, start_chain
+from dpmf.methods.sgld_defaults import MEANINGLESS, defaults_for, gentle_rate
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
@@ -51,23 +52,6 @@ AnyRatings = Ratings | StoredRatings
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
 MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
-_PLAIN: dict[str, Any] = {"n_factors": 16, "n_epochs": 60, "decay": 0.3, "table": 1 << 16}
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "none": _PLAIN,
-    "paper": {**_PLAIN, "n_samples": 1, "cap": 100, "kappa": 1.0, "rho": 1.0},
-    "certified": {
-        "n_factors": 8, "n_epochs": 50, "sampling_rate": 0.2, "learning_rate": 0.5, "regularization": 1.0,
-    },
-}  # fmt: skip
-_MEANINGLESS = {
-    "none": ("cap", "kappa", "rho", "sampling_rate", "noise_seed"),
-    "paper": ("sampling_rate",),
-    "certified": ("decay", "kappa", "rho", "table"),
-}
-_RATE = 0.04  # of a rating of weight 1
-_MOST_RATE = 0.1  # where ratings have less
-_PULL = 0.4  # what part of a factor its prior takes away in an epoch at most
-_USUAL_SD = 0.5  # of u_i·v_j under the prior, on a scale as wide as 1 to 5
 
 
 @dataclass(frozen=True)
@@ -122,7 +106,7 @@ class SGLD:
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget):
             raise InvalidArgument(
-                f"budget={self.budget!r}: SGLD needs Budget(epsilon) for a claim, or Budget(math.inf), which is none"
+                f"budget={self.budget!r}: SGLD needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
             )
         whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         positive("temperature", self.temperature)
@@ -142,7 +126,7 @@ class SGLD:
         if self.budget.is_finite and self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
         kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"
-        for name in _MEANINGLESS[self._kind]:
+        for name in MEANINGLESS[self._kind]:
             if getattr(self, name) is not None:
                 raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
         if self._kind == "certified":
@@ -171,10 +155,12 @@ class SGLD:
         Args:
             ratings: what to learn from, in memory or, with an infinite epsilon, on disk; the result is the same.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
-            callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
-            checkpoint: where to keep snapshots. A run whose noise is not seeded goes on with other noise.
+            callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
+                for a certified run, which says beforehand what it will release.
+            checkpoint: where to keep snapshots. A run that is not private goes on from them to the same result, others
+                with other noise; a certified one without the step that it was stopped in.
             user_budgets: the epsilon of users who want a smaller one than that of the budget.
-            ledger: where to enter what the run will release, before any noise is drawn: as unbounded.
+            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
         """
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
@@ -219,16 +205,15 @@ class SGLD:
     def chosen(self) -> SGLD:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
         assert self.budget is not None
-        usual = {**_DEFAULTS[self._kind]}
-        n_factors, n_epochs = self.n_factors or usual["n_factors"], self.n_epochs or usual["n_epochs"]
-        usual.setdefault("n_samples", -(-n_epochs // 2))
-        # With this precision of both factors, u·v has the usual standard deviation.
-        usual.setdefault("regularization", math.sqrt(n_factors) / (2 * _USUAL_SD))
+        usual = defaults_for(self._kind, self.n_factors, self.n_epochs)
         chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
         if self._kind == "certified":
             return chosen
+        assert chosen.regularization is not None
         if chosen.learning_rate is None:
-            chosen = replace(chosen, learning_rate=chosen._gentle_rate())
+            # In units every scale is as wide, and kappa may be next to nothing: no bound has a larger s than this.
+            widest = replace(chosen._bound(USUAL_WIDTH), kappa=0.0) if self.is_private else None
+            chosen = replace(chosen, learning_rate=gentle_rate(chosen.regularization, widest))
         assert chosen.learning_rate is not None
         assert chosen.regularization is not None
         if chosen.learning_rate * chosen.regularization > 1:
@@ -238,32 +223,17 @@ class SGLD:
             )
         return chosen
 
-    def _gentle_rate(self) -> float:
-        """Return a step size that neither priors nor ratings make too large."""
-        assert self.budget is not None
-        assert self.regularization is not None
-        most = _PULL / self.regularization
-        if not self.is_private:
-            return min(_RATE, most)
-        assert self.cap is not None
-        assert self.rho is not None
-        assert self.n_samples is not None
-        # In units every scale is as wide, and kappa may be next to nothing: s is this at most.
-        scale = Bound(self.budget.epsilon, USUAL_WIDTH, self.cap, 0.0, self.rho, n_draws=self.n_samples).scale
-        return min(_MOST_RATE, most, _RATE / (scale * self.rho))
-
     def bound(self, scale: Scale) -> Bound:
         """Return how much one user can matter in a private run on a scale."""
-        chosen = self.chosen()
-        assert chosen.budget is not None
-        assert chosen.cap is not None
-        assert chosen.kappa is not None
-        assert chosen.rho is not None
-        assert chosen.n_samples is not None
-        return Bound(
-            chosen.budget.epsilon, scale.hi - scale.lo, chosen.cap, chosen.kappa, chosen.rho, self.temperature,
-            chosen.n_samples,
-        )  # fmt: skip
+        return self.chosen()._bound(scale.hi - scale.lo)
+
+    def _bound(self, width: float) -> Bound:
+        assert self.budget is not None
+        assert self.cap is not None
+        assert self.kappa is not None
+        assert self.rho is not None
+        assert self.n_samples is not None
+        return Bound(self.budget.epsilon, width, self.cap, self.kappa, self.rho, self.temperature, self.n_samples)
 
     def prepared(
         self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None
