@@ -8,9 +8,9 @@
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
 with that many ratings of a user on average. Each command prints one JSON object; `curve` (error against epsilon, with
-what is certified), `table` (error against the size of the table of normal numbers) and `epochs` (error of descent, of one
-draw and of averaged draws after every epoch) also write OUT.json and OUT.png. Held out are ratings chosen at random,
-1 % unless said otherwise; the paper's probe set of Netflix is harder.
+what is certified), `table` (error against the size of the table of normal numbers) and `epochs` (error of descent, of
+one draw and of averaged draws after so many epochs) also write OUT.json and OUT.png. Held out are ratings chosen at
+random, 1 % unless said otherwise; the paper's probe set of Netflix is harder.
 """
 
 from __future__ import annotations
@@ -129,23 +129,26 @@ def _curve(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
         arguments, "what is claimed, what exact draws cost, and what is certified", "epsilon per user, add-remove"
     )
     for rho in _numbers(arguments.rhos):
-        part = []
+        claims: list[dict[str, Any]] = []
         for epsilon in _numbers(arguments.epsilons):
             method = SGLD(
                 n_factors=K, budget=Budget(epsilon), mode="paper", cap=arguments.cap, rho=rho, items_public=True
             )
             found = _error(method, ratings, arguments)
-            part.append(
+            claims.append(
                 {"rho": rho, "claimed": epsilon, "exact": method.bound(ratings.scale).tight("add-remove"), **found}
             )
         for name, style in (("claimed", "-"), ("exact", "--")):
             ax.semilogx(
-                [row[name] for row in part], [row["rmse"] for row in part], f"o{style}", label=f"{name}, rho={rho:g}"
+                [row[name] for row in claims],
+                [row["rmse"] for row in claims],
+                f"o{style}",
+                label=f"{name}, rho={rho:g}",
             )
-        rows += part
+        rows += claims
     certified = []
     for name in ("ALS", "SGLD"):
-        part = []
+        part: list[dict[str, Any]] = []
         for epsilon in (1.0, 5.0, 20.0):
             private: Method = (ALS if name == "ALS" else SGLD)(budget=Budget(epsilon), items_public=True)
             part.append({"method": name, "certified": epsilon, **_error(private, ratings, arguments)})
