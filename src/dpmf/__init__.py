@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD
+    from dpmf.methods import ALS, SGD, SGLD
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -40,6 +40,7 @@ _HOMES = {
     "Recommendation": "dpmf.model",
     "Release": "dpmf.model",
     "SGD": "dpmf.methods",
+    "SGLD": "dpmf.methods",
     "Scale": "dpmf.ratings",
     "evaluate": "dpmf.evaluation",
 }
@@ -47,6 +48,7 @@ _HOMES = {
 __all__ = [
     "ALS",
     "SGD",
+    "SGLD",
     "Budget",
     "Checkpoint",
     "DpmfError",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dpmf.compare.plots import catalogue_map, convergence, demo_picture
+from dpmf.compare.plots import catalogue_map, convergence, demo_picture, traces
 from dpmf.errors import MissingExtra
 from dpmf.methods import SGD
+from dpmf.methods.convergence import Convergence
 from dpmf.model import Model
 from dpmf.ratings import Ratings
 
@@ -44,6 +46,12 @@ def test_axes_of_the_caller_are_used(model: Model) -> None:
     assert convergence(model, ax=right) is right
     assert left.get_title()
     assert right.get_xlabel() == "epoch"
+
+
+def test_traces_show_every_chain_and_the_verdict() -> None:
+    ax = traces(Convergence.of(np.random.default_rng(0).normal(size=(3, 20, 5))))
+    assert len(ax.get_lines()) == 3 * 3
+    assert ax.get_title() == "3 chains: not converged: do not rely on this"
 
 
 def test_the_map_shows_every_item_once_and_the_person_if_there_is_one(model: Model) -> None:

@@ -29,7 +29,7 @@ def checkerboard() -> Ratings:
 
 
 def learner(method: str, **settings: object) -> Method:
-    budget = {"budget": Budget(math.inf)} if method == "als" else {}
+    budget = {} if method == "sgd" else {"budget": Budget(math.inf)}
     return configure(method, {"n_factors": 4, "seed": 1, **budget, **settings})
 
 

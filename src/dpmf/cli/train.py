@@ -23,6 +23,7 @@ from dpmf.cli.options import (
     split_option,
 )
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -57,13 +58,14 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("data")
-@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd"]),
+@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
 @_private_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
+@chain_options
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
 @split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
@@ -94,7 +96,7 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 def train(
     data: str, method: str, feedback: str, epsilon: float | None, delta: float, mode: str, neighbours: str,
     items_public: bool, user_budgets: Path | None, ledger_file: Path | None, cap: float | None, sign_key: Path | None,
-    factors: int | None, epochs: int | None, holdout: float | None,
+    factors: int | None, epochs: int | None, chains: int, trace: Path | None, holdout: float | None,
     how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
     model_folder: Path | None,
     checkpoint_folder: Path | None, checkpoint_every: int | None, checkpoint_minutes: float | None, resume: bool,
@@ -102,6 +104,7 @@ def train(
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     _check_mode(method, mode, epsilon, feedback)
+    check_chains(method, mode, epsilon, chains, trace, memory)
     if holdout is not None:
         check_holdout(holdout, how)
     elif how != "random":
@@ -109,7 +112,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import configure
+    from dpmf.methods import SGLD, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -123,6 +126,11 @@ def train(
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["feedback"] = feedback
         private = {"user_budgets": _user_budgets(user_budgets)}
+    elif method == "sgld":
+        assert epsilon is not None
+        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
+        given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
+        private = {"user_budgets": _user_budgets(user_budgets), "n_chains": chains}
     else:
         _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
@@ -144,7 +152,7 @@ def train(
         check_replaceable(model_folder / "release", release_files.FILES)
     limit = None if memory is None else parse_size(memory)
     error = "rmse" if feedback == "explicit" else "error"
-    if method == "als":  # last of all, because it makes a file
+    if method != "sgd":  # last of all, because it makes a file
         private["ledger"] = _ledger(ledger_file, cap, given["budget"])
     with progress(f"reading, then training {method}", configured.n_epochs) as advance:
         run = _train(
@@ -157,22 +165,27 @@ def train(
     if model_folder is not None:
         run.model.save(model_folder)
     report = _report(run, method, time.perf_counter() - began, out)
-    if private.get("user_budgets"):
+    if isinstance(configured, SGLD):
+        report |= sampling_report(configured, run, private["user_budgets"])
+        if trace is not None:
+            draw_traces(run, trace)
+    if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
         print_json(report)
     else:
         _print(run, report, model_folder)
+        print_sampling(run, report)
 
 
 def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
+    if method != "als" and feedback != "explicit":
+        raise InvalidArgument(f"--feedback {feedback} is refused: {method} learns from ratings only, take --method als")
     if method == "sgd":
-        if feedback != "explicit":
-            raise InvalidArgument(f"--feedback {feedback} is refused: sgd learns from ratings only, take --method als")
         if epsilon is not None and epsilon != math.inf:
             raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
         return
-    if mode == "paper":
+    if mode == "paper" and method == "als":
         raise InvalidArgument(f"--mode paper: no paper makes a claim about {method} that could be repeated here")
     if epsilon is None:
         raise InvalidArgument(
@@ -235,18 +248,22 @@ def _train(
 ) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
-    from dpmf.methods import SGD
+    from dpmf.methods import SGD, SGLD
     from dpmf.ratings import Ratings
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
-    if not isinstance(method, SGD):
-        raise InvalidArgument("--memory streams ratings for sgd only: leave it out, or take --method sgd")
+    if not isinstance(method, SGD | SGLD) or (isinstance(method, SGLD) and method.is_private):
+        raise InvalidArgument(
+            "--memory streams ratings for sgd, and for sgld with an infinite epsilon: leave it out, or take one of them"
+        )
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
+    n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
+    assert n_factors is not None
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
         place, options = Path(folder), reading_arguments(**reading)
-        with streaming_source(data, memory=memory, n_factors=method.n_factors, scratch=place, **options) as source:
+        with streaming_source(data, memory=memory, n_factors=n_factors, scratch=place, **options) as source:
             if isinstance(source, Ratings):
                 return train_and_test(method, source, **split, **private, **how)
             prepared = prepare(source, memory=memory, scratch=place, **split)
@@ -323,14 +340,14 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
-        f"{epochs} {'epochs' if report['method'] == 'sgd' else 'rounds'} in {epochs * run.epoch_seconds:.2f} s "
+        f"{epochs} {'rounds' if report['method'] == 'als' else 'epochs'} in {epochs * run.epoch_seconds:.2f} s "
         f"({report['updates_per_second'] / 1e6:.1f} M updates/s), {report['seconds']:.1f} s in all"
     )
     if run.accuracy:
         _print_accuracy(run, report["method"])
         say(METRICS_NOTE, "dim")
     say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
-    if "user_epsilons" in report:
+    if "user_epsilons" in report and report["mode"] == "certified":
         paid = report["user_epsilons"]
         say(
             f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "

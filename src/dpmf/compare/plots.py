@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import MissingExtra
+from dpmf.methods.convergence import Convergence
 from dpmf.model import Model, Person
 
 # Okabe and Ito's colours: told apart by colour-blind people too; with markers, readable in grey.
@@ -45,6 +46,23 @@ def catalogue_map(model: Model, person: Person | None = None, ax: Any = None) ->
     return ax
 
 
+def traces(found: Convergence, ax: Any = None, most: int = 3) -> Any:
+    """Draw a few predictions of every chain after each epoch; where chains agree, lines of one colour mingle."""
+    ax = ax or _figure().subplots()
+    n_chains, n_epochs, n_probes = found.traces.shape
+    for place in range(min(most, n_probes)):
+        colour = _COLOURS[place % len(_COLOURS)]
+        for chain in range(n_chains):
+            label = f"prediction {place + 1}" if chain == 0 else None
+            style = ("-", "--", ":", "-.")[chain % 4]
+            ax.plot(range(1, n_epochs + 1), found.traces[chain, :, place], style, color=colour, lw=1, label=label)
+    verdict = "nothing speaks against convergence" if found.converged else "not converged: do not rely on this"
+    ax.axvspan(n_epochs // 2 + 1, n_epochs, color="0.92", zorder=0)
+    ax.set(title=f"{n_chains} chains: {verdict}", xlabel="epoch (what counts is shaded)", ylabel="predicted rating")
+    ax.legend(fontsize="small", frameon=False)
+    return ax
+
+
 def convergence(model: Model, ax: Any = None) -> Any:
     """Draw the training error, and the validation error if there is one, after each epoch."""
     ax = ax or _figure().subplots()
@@ -64,6 +82,18 @@ def demo_picture(model: Model, person: Person, path: Path) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     catalogue_map(model, person, left)
     convergence(model, right)
+    _save(figure, path)
+
+
+def trace_picture(found: Convergence, path: Path) -> None:
+    """Save the courses of chains."""
+    figure = _figure(9, 5)
+    traces(found, figure.subplots())
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    """Save a figure, whole or not at all."""
     partial = path.with_name(f".{path.name}")
     try:
         figure.savefig(partial, dpi=120)

@@ -21,7 +21,8 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.evaluation.evaluating import by_popularity
 from dpmf.evaluation.metrics import mae, rmse
-from dpmf.methods import ALS, SGD, Method
+from dpmf.methods import ALS, SGD, SGLD, Method
+from dpmf.methods.convergence import Convergence, diagnose
 from dpmf.methods.sgd import Callback
 from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
@@ -41,6 +42,7 @@ class Run:
             with popularity_ before it, of popularity alone with all the budget; empty if nothing was held out.
         by_popularity: as `dpmf.evaluation.evaluating.by_popularity` returns it, of the model and of the baseline.
         streamed: whether the ratings stayed on the disk.
+        convergence: what further chains say about that of SGLD, if any were asked for.
     """
 
     model: Model
@@ -49,6 +51,7 @@ class Run:
     accuracy: dict[str, float]
     streamed: bool = False
     by_popularity: tuple[tuple[float, int, list[float]], ...] = ()
+    convergence: Convergence | None = None
 
     @property
     def epoch_seconds(self) -> float:
@@ -73,10 +76,12 @@ def train_and_test(
     checkpoint: Checkpoint | None = None,
     user_budgets: Mapping[Any, float] | None = None,
     ledger: Ledger | None = None,
+    n_chains: int = 0,
 ) -> Run:
     """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0.
 
-    The arguments after `checkpoint` are for private methods, see `dpmf.methods.ALS.fit`.
+    The arguments after `checkpoint` are for private methods, see `dpmf.methods.ALS.fit`; but `n_chains` is how many
+    further chains of SGLD are run to see whether they agree.
     """
     train, test = ratings.split(holdout, seed=seed, how=how) if holdout else (ratings, None)
     private = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
@@ -84,7 +89,10 @@ def train_and_test(
     model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
     used = 1 - method.validation if isinstance(method, SGD) else 1
-    run = Run(model, round(len(train) * used), seconds, {})
+    convergence = None
+    if n_chains and isinstance(method, SGLD):
+        convergence = diagnose(method, train, n_chains=n_chains, n_threads=n_threads, user_budgets=user_budgets)
+    run = Run(model, round(len(train) * used), seconds, {}, convergence=convergence)
     if test is None or not len(test):
         return run
     if isinstance(method, ALS) and method.is_implicit:

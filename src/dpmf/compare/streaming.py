@@ -31,7 +31,7 @@ from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.evaluating import own_means
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.kernels.ordering import row_pointers
-from dpmf.methods import SGD
+from dpmf.methods import SGD, SGLD
 from dpmf.methods.sgd import Callback
 from dpmf.ratings import Ratings
 from dpmf.ratings.external import external_ratings
@@ -123,7 +123,7 @@ def prepare(source: Source, *, memory: int, scratch: Path, holdout: float, how: 
 
 
 def train_streamed(
-    method: SGD,
+    method: SGD | SGLD,
     prepared: Prepared,
     *,
     n_threads: int | None = None,

@@ -31,8 +31,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 FLOATS_PER_LINE = 16
-_LINES_IN_REGISTERS = (1, 2, 3, 4, 6, 8)
-_LINES_PER_ROUND = 4
+LINES_IN_REGISTERS = (1, 2, 3, 4, 6, 8)
+LINES_PER_ROUND = 4
 
 FLOAT = ir.FloatType()
 LINE = ir.VectorType(FLOAT, FLOATS_PER_LINE)
@@ -86,17 +86,17 @@ def descend(
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        u = _Row(context, builder, U, args[0], args[1])
-        v = _Row(context, builder, V, args[2], args[3])
-        coming = _Row(context, builder, V, args[2], args[4])
+        u = Row(context, builder, U, args[0], args[1])
+        v = Row(context, builder, V, args[2], args[3])
+        coming = Row(context, builder, V, args[2], args[4])
         lines = builder.udiv(args[5], INT64(FLOATS_PER_LINE))
-        random = _draw(builder, _Row(context, builder, state, args[9], INT64(0))) if v.packed else None
+        random = _draw(builder, Row(context, builder, state, args[9], INT64(0))) if v.packed else None
         numbers = (*args[6:9], random)
         after = builder.append_basic_block("descended")
         otherwise = builder.append_basic_block("long_rows")
         choice = builder.switch(lines, otherwise)
         errors = []
-        for count in _LINES_IN_REGISTERS:
+        for count in LINES_IN_REGISTERS:
             if v.packed and count % 2:
                 continue
             block = builder.append_basic_block(f"rows_of_{count}")
@@ -117,7 +117,7 @@ def descend(
     return number(U, place, V, place, place, place, number, number, number, state), codegen
 
 
-class _Row:
+class Row:
     """A row in memory, read and written by whole lines."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, array: Any, start: Any) -> None:
@@ -165,18 +165,20 @@ class _Row:
             builder.call(function, [address, write, medium_locality, data_cache])
 
     def load_vector(self, at: Any) -> Any:
+        """Return one vector."""
         value = self._builder.load(self._builder.gep(self._pointer, [at]))
         value.align = 4  # rows start on a cache line, but a caller's array need not
         return value
 
     def store_vector(self, value: Any, at: Any) -> None:
+        """Write one vector."""
         self._builder.store(value, self._builder.gep(self._pointer, [at])).align = 4
 
     def _vector_of(self, first_line: Any, pair: int) -> Any:
         return self._builder.add(self._builder.lshr(first_line, INT64(1)), INT64(pair))
 
 
-def _draw(builder: Any, state: _Row) -> Any:
+def _draw(builder: Any, state: Row) -> Any:
     """Return sixteen random numbers below 2^16, from the next state of Marsaglia's xorshift.
 
     All lines of a row share them: every factor is rounded without bias, and that is all that matters.
@@ -189,7 +191,7 @@ def _draw(builder: Any, state: _Row) -> Any:
 
 
 def _descend_short(
-    builder: Any, u: _Row, v: _Row, coming: _Row, count: int, target: Any, keep: Any, step: Any, random: Any
+    builder: Any, u: Row, v: Row, coming: Row, count: int, target: Any, keep: Any, step: Any, random: Any
 ) -> Any:
     """Emit the update of rows of a few lines, all in registers."""
     start = INT64(0)
@@ -208,11 +210,11 @@ def _descend_short(
 
 
 def _descend_long(
-    builder: Any, u: _Row, v: _Row, coming: _Row, lines: Any, target: Any, keep: Any, step: Any, random: Any
+    builder: Any, u: Row, v: Row, coming: Row, lines: Any, target: Any, keep: Any, step: Any, random: Any
 ) -> Any:
     """Emit the update of long rows: a loop for the product, a loop for the move, several lines a round."""
     zero = ir.Constant(LINE, [0.0] * FLOATS_PER_LINE)
-    slots = [cgutils.alloca_once(builder, LINE) for _ in range(_LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
+    slots = [cgutils.alloca_once(builder, LINE) for _ in range(LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
     for slot in slots:
         builder.store(zero, slot)
 
@@ -221,7 +223,7 @@ def _descend_long(
         for slot, product in zip(slots, zip(u.load(first, count), v.load(first, count), strict=True), strict=False):
             builder.store(multiply_add(builder, *product, builder.load(slot)), slot)
 
-    _rounds(builder, lines, 2 if v.packed else 1, add_products)
+    rounds(builder, lines, 2 if v.packed else 1, add_products)
     halves = [builder.fadd(builder.load(slots[place]), builder.load(slots[place + 2])) for place in range(2)]
     error = builder.fsub(target, across(builder, builder.fadd(*halves)))
     gain = builder.fmul(step, error)
@@ -229,21 +231,21 @@ def _descend_long(
     def move(first: Any, count: int) -> None:
         _move(builder, u, v, first, u.load(first, count), v.load(first, count), keep, gain, random)
 
-    _rounds(builder, lines, 2 if v.packed else 1, move)
+    rounds(builder, lines, 2 if v.packed else 1, move)
     return error
 
 
-def _rounds(builder: Any, lines: Any, least: int, emit: Callable[[Any, int], None]) -> None:
+def rounds(builder: Any, lines: Any, least: int, emit: Callable[[Any, int], None]) -> None:
     """Emit a loop over all lines, several a round, and a loop of `least` a round over those left."""
-    whole = builder.and_(lines, INT64(-_LINES_PER_ROUND))
-    with cgutils.for_range_slice(builder, INT64(0), whole, INT64(_LINES_PER_ROUND)) as (first, _):
-        emit(first, _LINES_PER_ROUND)
+    whole = builder.and_(lines, INT64(-LINES_PER_ROUND))
+    with cgutils.for_range_slice(builder, INT64(0), whole, INT64(LINES_PER_ROUND)) as (first, _):
+        emit(first, LINES_PER_ROUND)
     with cgutils.for_range_slice(builder, whole, lines, INT64(least)) as (first, _):
         emit(first, least)
 
 
 def _move(
-    builder: Any, u: _Row, v: _Row, first: Any, us: list[Any], vs: list[Any], keep: Any, gain: Any, random: Any
+    builder: Any, u: Row, v: Row, first: Any, us: list[Any], vs: list[Any], keep: Any, gain: Any, random: Any
 ) -> None:
     """Emit u ← keep·u + gain·v and v ← keep·v + gain·u, from the old values given."""
     keeps, gains = spread(builder, keep), spread(builder, gain)

@@ -15,11 +15,12 @@ from typing import Any
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
 from dpmf.methods.sgd import SGD
+from dpmf.methods.sgld import SGLD
 
-Method = ALS | SGD
-METHODS: Mapping[str, type[Method]] = {"als": ALS, "sgd": SGD}
+Method = ALS | SGD | SGLD
+METHODS: Mapping[str, type[Method]] = {"als": ALS, "sgd": SGD, "sgld": SGLD}
 
-__all__ = ["ALS", "METHODS", "SGD", "Method", "configure"]
+__all__ = ["ALS", "METHODS", "SGD", "SGLD", "Method", "configure"]
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Method:

@@ -30,7 +30,7 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
-from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, public_facts, whole
 from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, model_of, release_of
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
@@ -54,12 +54,6 @@ MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
 _RELEASES = ("item factors", "item biases", "the configuration")
-_PUBLIC = (
-    "Rating scale, configuration and number of rounds are public: they were declared, not learnt from the ratings."
-)
-_CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
-_IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
-_PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 
 
 @dataclass(frozen=True)
@@ -221,7 +215,7 @@ class ALS:
         ledger: Ledger | None,
     ) -> Model:
         assert self.budget is not None
-        self._refuse_what_voids_a_guarantee(ratings)
+        declared(ratings, self.items_public, needs_scale=not self.is_implicit)  # else the scale is not told
         plan = self._plan(ratings.n_items)
         events = plan.events()
         noise = Noise(self.noise_seed)
@@ -269,22 +263,9 @@ class ALS:
             n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization, self.budget
         )  # fmt: skip
 
-    def _refuse_what_voids_a_guarantee(self, ratings: Ratings) -> None:
-        if not ratings.scale.declared and not self.is_implicit:  # then ratings are not used, and the scale is not told
-            raise InvalidArgument(
-                "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5), or "
-                "--scale 1:5"
-            )
-        if not ratings.catalogue.declared and not self.items_public:
-            raise InvalidArgument(
-                "a private run needs a public catalogue of items: name its file with items=… or --items, or assert "
-                "with items_public=True or --items-public that the ids in the data are a public list"
-            )
-
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
-        catalogue = _CATALOGUE_PUBLIC if ratings.catalogue.declared else _IDS_PUBLIC
-        public = IMPLICIT_ASSUMPTION if self.is_implicit else _PUBLIC
-        return [public, catalogue, *([_PERSONAL] if user_budgets else [])]
+        public, catalogue = public_facts(ratings.catalogue)
+        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, catalogue, *([PERSONAL] if user_budgets else [])]
 
     def _model(
         self,

@@ -9,8 +9,15 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 from __future__ import annotations
 
 from dpmf.errors import InvalidArgument
+from dpmf.ratings import Items, Ratings
 
 _MOST = (1 << 31) - 1
+_PUBLIC = (
+    "Rating scale, configuration and number of rounds are public: they were declared, not learnt from the ratings."
+)
+_CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
+_IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
+PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 _LARGEST = 1e30  # beyond it single precision ends, and no setting has any business
 
 
@@ -36,6 +43,25 @@ def fraction(name: str, value: float) -> None:
     """Refuse what is not a number from 0 to below 1."""
     if not (_is_number(value) and 0 <= value < 1):
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
+
+
+def declared(ratings: Ratings, items_public: bool, *, needs_scale: bool = True) -> None:
+    """Refuse a private run on a scale or a catalogue that was learnt from the ratings."""
+    if needs_scale and not ratings.scale.declared:
+        raise InvalidArgument(
+            "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5), or "
+            "--scale 1:5"
+        )
+    if not ratings.catalogue.declared and not items_public:
+        raise InvalidArgument(
+            "a private run needs a public catalogue of items: name its file with items=… or --items, or assert "
+            "with items_public=True or --items-public that the ids in the data are a public list"
+        )
+
+
+def public_facts(catalogue: Items) -> tuple[str, str]:
+    """Return what a private run takes to be public, one sentence each."""
+    return _PUBLIC, _CATALOGUE_PUBLIC if catalogue.declared else _IDS_PUBLIC
 
 
 def _is_number(value: object) -> bool:

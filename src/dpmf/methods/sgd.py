@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
@@ -28,7 +27,7 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.defaults import suggested
-from dpmf.methods.descent import Descent
+from dpmf.methods.descent import Descent, counts_of
 from dpmf.methods.resuming import keep, snapshots_of, take_up
 from dpmf.methods.stopping import EarlyStopping
 from dpmf.model import EpochRecord, Model, Release, Ridge
@@ -109,7 +108,7 @@ class SGD:
 
     def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
         """Return the same configuration with whatever was left open chosen to fit these ratings."""
-        per_user, per_item = _counts(ratings)
+        per_user, per_item = counts_of(ratings)
         rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
         return replace(
             self,
@@ -137,7 +136,7 @@ class SGD:
         if isinstance(training, StoredRatings):
             room = Room.for_factors(training, self.n_factors, n_threads)
         state = self._start(training, room)
-        state.forget_unrated(*_counts(training))
+        state.forget_unrated(*counts_of(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, room.n_threads)
         settings, mean = {"name": "sgd", **asdict(self)}, state.grid.mean
         with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
@@ -197,10 +196,3 @@ class SGD:
         )
         seen = ratings.seen() if isinstance(ratings, StoredRatings) else (ratings.indptr, ratings.items)
         return Model(release, ratings.user_ids, user_factors, user_biases, *seen, history)
-
-
-def _counts(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ratings per user and per item."""
-    if isinstance(ratings, StoredRatings):
-        return ratings.blocks.user_counts, ratings.blocks.item_counts
-    return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.privacy.events import GaussianEvent
+from dpmf.privacy.events import GaussianEvent, PoissonGaussianEvent
 from dpmf.privacy.noise import STEPS_PER_SD, Noise
 
 _MOST_STEPS = 2.0**45  # per unit of sensitivity: 2**17 people may add up to it in one coordinate before int64 ends
@@ -36,7 +36,7 @@ class Mechanism:
         noise: where the noise comes from.
     """
 
-    def __init__(self, events: Sequence[GaussianEvent], noise: Noise) -> None:
+    def __init__(self, events: Sequence[GaussianEvent | PoissonGaussianEvent], noise: Noise) -> None:
         self._events = {event.what: event for event in events}
         if len(self._events) != len(events):
             raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
@@ -44,7 +44,10 @@ class Mechanism:
         self._used = dict.fromkeys(self._events, 0)  # releases made, and those given up
 
     def sd(self, what: str, sensitivity: float) -> float:
-        """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity."""
+        """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity.
+
+        It is what the event's docstring says that its noise multiplier is relative to.
+        """
         if not 0 < sensitivity < np.inf:
             raise InvalidArgument(f"sensitivity={sensitivity!r} of {what!r} should be a number above 0")
         return self._event(what).noise_multiplier * sensitivity
@@ -90,14 +93,14 @@ class Mechanism:
             if self._used[what] != event.count:
                 raise InvalidArgument(f"{what!r} was released {self._used[what]} times, not {event.count}")
 
-    def _event_with_some_left(self, what: str) -> GaussianEvent:
+    def _event_with_some_left(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
         event = self._event(what)
         if self._used[what] == event.count:
             often = "once" if event.count == 1 else f"{event.count} times"
             raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
         return event
 
-    def _event(self, what: str) -> GaussianEvent:
+    def _event(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
         if what not in self._events:
             raise BudgetExceeded(f"{what!r} is not in the plan: name what is released in an event")
         return self._events[what]
