@@ -2,7 +2,7 @@
 
     python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…] [--larger STORE]
 
-Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of three
+Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of some
 epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run. Memory is the most
 that `dpmf train` on a block store has resident, in a process of its own, without a limit and with `--memory 500MB`.
 `--larger` names a store with more ratings than DATA, which is streamed with `--memory 2GB`.
@@ -34,6 +34,7 @@ from dpmf.engine.threads import available_cpus
 from dpmf.ratings.pieces import InPieces
 
 _GROWTH_FACTORS = 64
+_TURNS = 9  # of which ratios are the median
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
     print(loading, flush=True)
     factors = [int(part) for part in arguments.factors.split(",")]
     by_factors = []
-    for row in bench(_about(ratings, 10_000_000), factors, n_threads=n_threads, peers=False):
+    for row in bench(_about(ratings, 10_000_000), factors, n_threads=n_threads, epochs=_TURNS, peers=False):
         print(row, flush=True)
         by_factors.append(row)
     growth = []

@@ -26,7 +26,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAIN_KEYS = [
     "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "by_popularity",
-    "epsilon", "delta", "unit", "neighbours", "certified",
+    "factors", "epsilon", "delta", "unit", "neighbours", "certified",
     "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
 ]  # fmt: skip
 

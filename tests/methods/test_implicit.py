@@ -68,7 +68,7 @@ def test_recommended_are_items_of_the_right_class(epsilon: float, n_users: int) 
 
 def test_private_factors_beat_popularity_where_there_is_enough_to_learn_from() -> None:
     train, test = checkerboard(2000).split(0.2, seed=1)
-    ours, popular = (learner(1.0, n_factors=K).fit(train) for K in (2, 0))
+    ours, popular = (learner(1.0, n_factors=K, noise_seed=1).fit(train) for K in (2, 0))
     assert evaluate(ours, test)["ndcg@10"] > 1.5 * evaluate(popular, test)["ndcg@10"]
 
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.methods import observed_plan, private_plan
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_observed import ObservedRounds
@@ -188,6 +189,28 @@ def check_same_public_state(first: Rounds, second: Rounds) -> None:
 
 
 feedback = pytest.mark.parametrize("implicit", [False, True], ids=["explicit", "implicit"])
+
+
+@pytest.fixture
+def chosen_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a handful of people be enough for a run to choose several factors."""
+    monkeypatch.setattr(private_plan, "_NO_FACTORS", 0)
+    for module in (private_plan, observed_plan):
+        monkeypatch.setattr(module, "_FACTOR_POINT", 30)
+
+
+@feedback
+@pytest.mark.usefixtures("chosen_factors")
+@given(data=st.data())
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nobody_moves_a_sum_too_far_in_a_run_that_chooses_its_factors(implicit: bool, data: st.DataObject) -> None:
+    setting, crowd, worst, _ = data.draw(worlds("add-remove", implicit))
+    setting = replace(setting, plan=replace(setting.plan, n_factors=None))
+    without, before = setting.run(crowd)
+    within, after = setting.run([*crowd, worst], script=before)
+    assert 0 < without.V.shape[1] == within.V.shape[1]
+    check_distances(before, after, setting, worst.share)
+    check_same_public_state(without, within)
 
 
 @feedback

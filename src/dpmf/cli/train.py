@@ -302,6 +302,7 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity
         ],
+        "factors": run.model.release.n_factors,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
@@ -340,8 +341,9 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
-        f"{epochs} {'rounds' if report['method'] == 'als' else 'epochs'} in {epochs * run.epoch_seconds:.2f} s "
-        f"({report['updates_per_second'] / 1e6:.1f} M updates/s), {report['seconds']:.1f} s in all"
+        f"{epochs} {'rounds' if report['method'] == 'als' else 'epochs'} with {report['factors']} factors in "
+        f"{epochs * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
+        f"{report['seconds']:.1f} s in all"
     )
     if run.accuracy:
         _print_accuracy(run, report["method"])

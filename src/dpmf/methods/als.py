@@ -53,6 +53,7 @@ Callback = Callable[[EpochRecord], bool | None]
 MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
 _PLAIN_DEFAULTS: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7}
+_FACTORS_CHOSEN = "The number of factors was not declared: it follows from the number of users as released, with noise."
 _RELEASES = ("item factors", "item biases", "the configuration")
 
 
@@ -265,7 +266,12 @@ class ALS:
 
     def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
         public, catalogue = public_facts(ratings.catalogue)
-        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, catalogue, *([PERSONAL] if user_budgets else [])]
+        return [
+            IMPLICIT_ASSUMPTION if self.is_implicit else public,
+            *([_FACTORS_CHOSEN] if self.n_factors is None else []),
+            catalogue,
+            *([PERSONAL] if user_budgets else []),
+        ]
 
     def _model(
         self,

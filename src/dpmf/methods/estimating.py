@@ -80,7 +80,7 @@ class Estimate:
             trend = _trend(popularity, value, noise)
             deviation = value - trend
             spread = _spread(deviation**2, noise, least_gain)
-            likely[:, column] = trend + deviation * spread / (spread + noise) if spread > _SMALL else trend
+            likely[:, column] = trend + deviation * spread / (spread + noise)
         return likely
 
 
@@ -95,7 +95,7 @@ def _spread(squares: Array, noise: Array, least_gain: float) -> float:
     total = noise + spreads[:, None]
     gains = 0.5 * (squares / noise - squares / total - np.log(total / noise)).sum(axis=1)
     best = int(gains.argmax())
-    return float(spreads[best]) if gains[best] > least_gain else _SMALL
+    return float(spreads[best]) if gains[best] > least_gain else 0.0
 
 
 def _trend(popularity: Array, value: Array, noise: Array) -> Array:

@@ -165,12 +165,12 @@ def _done(event: Event, unit: str | None) -> str:
     times = "once" if event.count == 1 else f"{event.count:,} times"
     if isinstance(event, GaussianEvent):
         return (
-            f"{event.what}: a sum over everybody, released {times}, with Gaussian noise of "
+            f"{event.what}: a sum over everybody, released {times} at most, with Gaussian noise of "
             f"{event.noise_multiplier:.4g} times the most that one {unit} can change it."
         )
     return (
-        f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released {times}, "
-        f"with Gaussian noise of {event.noise_multiplier:.4g} times the most that one {unit} can contribute."
+        f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released {times} "
+        f"at most, with Gaussian noise of {event.noise_multiplier:.4g} times the most that one {unit} can contribute."
     )
 
 

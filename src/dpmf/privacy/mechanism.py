@@ -80,6 +80,7 @@ class Mechanism:
         """Give up the next release of this name: it stays charged, and nothing is drawn for it.
 
         For a run that goes on in another process: an earlier one has made this release, or has begun to and may have.
+        And for a run that found out on the way that it does not need it.
 
         Raises:
             BudgetExceeded: the plan does not have so many releases.
