@@ -63,7 +63,9 @@ class Estimate:
         """Return the estimate of `factor` times the numbers; a variance never falls so low that its inverse is lost."""
         return Estimate(self.value * factor, np.maximum(self.variance * factor**2, _LEAST_VARIANCE))
 
-    def shrunk(self, popularity: Array, sampling: Array, least_gain: float = 0.0) -> Array:
+    def shrunk(
+        self, popularity: Array, sampling: Array, least_gain: float = 0.0, least_trend_gain: float = _LEAST_TREND_GAIN
+    ) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
         Trend and size of the deviations are found for each column from all items.
@@ -72,12 +74,13 @@ class Estimate:
             popularity: shape (n_items,), a measure of how often items are rated.
             sampling: variance besides that of the noise: people are many, but not all there could be.
             least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
+            least_trend_gain: likewise for the trend.
         """
         variance = self.variance + sampling
         likely = np.empty_like(self.value)
         for column in range(self.value.shape[1]):
             value, noise = self.value[:, column], variance[:, column]
-            trend = _trend(popularity, value, noise)
+            trend = _trend(popularity, value, noise, least_trend_gain)
             deviation = value - trend
             spread = _spread(deviation**2, noise, least_gain)
             likely[:, column] = trend + deviation * spread / (spread + noise)
@@ -98,7 +101,7 @@ def _spread(squares: Array, noise: Array, least_gain: float) -> float:
     return float(spreads[best]) if gains[best] > least_gain else 0.0
 
 
-def _trend(popularity: Array, value: Array, noise: Array) -> Array:
+def _trend(popularity: Array, value: Array, noise: Array, least_gain: float) -> Array:
     """Return a polynomial in popularity, fitted to values with noise of different sizes; 0 if it may be noise."""
     powers = np.stack([popularity**degree for degree in range(_DEGREE + 1)], axis=1)
     weights = 1 / (noise + np.median(np.abs(value)) ** 2 + _SMALL)
@@ -106,7 +109,7 @@ def _trend(popularity: Array, value: Array, noise: Array) -> Array:
     normal += 1e-6 * np.trace(normal) * np.eye(_DEGREE + 1)
     fitted: Array = powers @ np.linalg.solve(normal, powers.T @ (weights * value))
     gain = 0.5 * float(((value**2 - (value - fitted) ** 2) / noise).sum())
-    return fitted if gain > _LEAST_TREND_GAIN else np.zeros_like(fitted)
+    return fitted if gain > least_gain else np.zeros_like(fitted)
 
 
 def standardized(numbers: Array) -> Array:

@@ -40,7 +40,7 @@ _USUAL_WIDTH = 4.0
 _USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
 _SAMPLING = 1.0
 _LEAST_GAIN = 0.0  # in likelihood, by the logarithm, of a direction that is kept
-_LEAST_BIAS_GAIN = 1.0  # likewise, of deviations of biases from their trend
+_LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 4.0, 6.0  # likewise, of biases: of deviations from their trend, and of the trend
 _START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
 _USER_BIAS_RIDGE = 3.0
@@ -235,7 +235,9 @@ class PrivateRounds:
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / self.totals
-        self.c = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN)[:, 0].astype(np.float32)
+        self.c = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)[
+            :, 0
+        ].astype(np.float32)
 
     def _shared_moment(self, moments: Array) -> Array:
         """Return the mean of u u' over users."""
