@@ -22,6 +22,7 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verifying import verify
 from dpmf.ratings import Ratings
+from dpmf.ratings.pieces import of_users
 from dpmf.ratings.synthetic import make
 
 
@@ -251,12 +252,11 @@ def test_noise_is_new_in_every_run(ratings: Ratings) -> None:
 
 
 def test_whoever_asks_for_no_epsilon_at_all_leaves_no_trace() -> None:
-    users, items, values = [1, 1, 2, 2, 3, 3, 3], [0, 1, 1, 2, 0, 1, 3], [5, 1, 4, 2, 1, 5, 5]
-    everybody = Ratings.of(users, items, values, scale=(1, 5), catalogue=range(5))
-    others = Ratings.of(users[:4], items[:4], values[:4], scale=(1, 5), catalogue=range(5))
+    everybody = make(300, 20, mean_ratings=8)
+    others = of_users(everybody, np.delete(np.arange(300), 7))
     for moments in ("shared", "per-item"):
         method = learner(20.0, noise_seed=5, moments=moments)
-        left_out = method.fit(everybody, user_budgets={3: 0.0, "nobody": 1.0})
+        left_out = method.fit(everybody, user_budgets={everybody.user_ids[7]: 0.0, "nobody": 1.0})
         assert bits(left_out) == bits(method.fit(others))
         assert bits(left_out) != bits(method.fit(everybody))
     assert any("chose their own epsilon" in one for one in left_out.guarantee.assumptions)

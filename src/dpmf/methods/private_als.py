@@ -235,9 +235,8 @@ class PrivateRounds:
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
         sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / self.totals
-        self.c = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)[
-            :, 0
-        ].astype(np.float32)
+        likely = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
+        self.c = likely[:, 0].astype(np.float32)
 
     def _shared_moment(self, moments: Array) -> Array:
         """Return the mean of u u' over users."""
