@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ _NO_FACTORS = 1_000  # up to which there are none, likewise
 _ROUNDS = 3
 _USER_RIDGE = 0.25
 _HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
-_FORGET = (0.0, 0.0)  # of what earlier rounds found, for a small and a large epsilon
+_FORGET = (0.0, 0.0)  # of what earlier rounds found, for a small and a large epsilon; nothing did best
 _SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
 _EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 10_000  # least and most; where it begins to fall, in epsilon times users
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
@@ -77,16 +78,16 @@ class FactorRule:
         return round(min(max(self.least * math.sqrt(mass / self.point), self.least), self.most)) * (mass > self.nothing)
 
 
-class PrivatePlan:
+class PrivatePlan(ABC):
     """What plans of private runs have in common."""
 
     n_factors: int | None
     budget: Budget
 
     @property
+    @abstractmethod
     def rule(self) -> FactorRule:
         """How K is chosen, if it was not given."""
-        raise NotImplementedError
 
     @property
     def most_factors(self) -> int:
