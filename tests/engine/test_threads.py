@@ -140,6 +140,9 @@ class Numbered:
         self.read += 1
         return strip, tier
 
+    def done_with(self, block: tuple[int, int]) -> None:
+        pass
+
 
 @pytest.mark.parametrize("capacity", [None, 1, 5, 100])
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 8])

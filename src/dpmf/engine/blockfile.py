@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.buffers import Buffers
 from dpmf.engine.grid import Block, checksum_of, distinct_values
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.errors import DamagedFile, InvalidRatings
@@ -73,6 +74,7 @@ class BlockFile:
     item_counts: NDArray[np.int64]
     descriptor: int
     _checked: set[int] = field(default_factory=set, init=False)
+    _buffers: Buffers = field(default_factory=Buffers, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -162,7 +164,7 @@ class BlockFile:
     def block(self, strip: int, tier: int) -> Block:
         """Read one block from the disk."""
         place, count = strip * self.size + tier, self.count(strip, tier)
-        content = np.empty(count * self.bytes_per_rating, np.uint8)
+        content = self._buffers.take(count * self.bytes_per_rating)
         start = int(self.pointers[place]) * self.bytes_per_rating
         got = os.preadv(self.descriptor, [content.data], start) if count else 0
         with self._lock:
@@ -181,6 +183,10 @@ class BlockFile:
             # Kernels trust what they are given, and a checksum is compared once only.
             raise DamagedFile(f"block ({strip}, {tier}) of {self.folder} was changed: ingest the data again")
         return Block(*columns)
+
+    def done_with(self, block: Block) -> None:
+        """Say that nobody looks at a block any more, so that its memory can be used for another."""
+        self._buffers.give_back(block.users)
 
     def fingerprint(self) -> str:
         """Return a checksum of the ratings, by which a resumed run knows its data."""

@@ -4,6 +4,7 @@
 ...     size = 2
 ...     def count(self, strip, tier): return 1
 ...     def block(self, strip, tier): return (strip, tier)
+...     def done_with(self, block): pass
 >>> with DiskFeed(Blocks(), capacity=1, notify=lambda: None) as feed:
 ...     feed.wait(0, 0), feed.get(0, 0)
 (True, (0, 0))
@@ -32,6 +33,9 @@ class Blocks(Protocol):
 
     def block(self, strip: int, tier: int) -> Any:
         """Return one block."""
+
+    def done_with(self, block: Any) -> None:
+        """Say that nobody looks at a block any more, so that its memory can be used for another."""
 
 
 class MemoryFeed:
@@ -105,7 +109,7 @@ class DiskFeed:
     def release(self, strip: int, tier: int) -> None:
         """Say that the block is done with, to make room for others."""
         with self._changed:
-            del self._held[strip, tier]
+            self._blocks.done_with(self._held.pop((strip, tier)))
             self._weight -= self._blocks.count(strip, tier)
             self._changed.notify_all()
 

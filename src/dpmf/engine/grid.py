@@ -97,6 +97,9 @@ class BlockGrid:
         """T, the number of strips and of tiers."""
         return self.layout.size
 
+    def done_with(self, block: Block) -> None:
+        """Say that nobody looks at a block any more: it stays where it is."""
+
     def count(self, strip: int, tier: int) -> int:
         """Return the number of ratings in a block."""
         place = strip * self.layout.size + tier

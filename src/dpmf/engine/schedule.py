@@ -31,7 +31,10 @@ class Schedule:
 
     def __init__(self, size: int, first_tier: int = 0, n_workers: int = 1) -> None:
         self._size = size
-        self._worker_of = [strip * n_workers // size for strip in range(size)]
+        worker_of = [strip * n_workers // size for strip in range(size)]
+        strips = range(size)
+        self._own = [[strip for strip in strips if worker_of[strip] == worker] for worker in range(n_workers)]
+        self._others = [[strip for strip in strips if worker_of[strip] != worker] for worker in range(n_workers)]
         self._first_tier = first_tier
         self._done = [0] * size  # steps finished, per strip
         self._busy = [False] * size
@@ -51,11 +54,12 @@ class Schedule:
             is_ready: whether a block is at hand; one that is not is passed over.
             worker: who asks. When none of its own strips can go on it gets another's.
         """
-        for strip in sorted(range(self._size), key=lambda one: (self._worker_of[one] != worker, self._done[one])):
-            tier = tier_at(strip, self._done[strip], self._first_tier, self._size)
-            if self._ready(strip) and is_ready(strip, tier):
-                self._busy[strip] = True
-                return strip, tier
+        for strips in (self._own[worker], self._others[worker]):
+            for strip in sorted(strips, key=self._done.__getitem__):
+                tier = tier_at(strip, self._done[strip], self._first_tier, self._size)
+                if self._ready(strip) and is_ready(strip, tier):
+                    self._busy[strip] = True
+                    return strip, tier
         return None
 
     def finish(self, strip: int) -> None:

@@ -92,15 +92,17 @@ def run_blocks(
     n_workers = min(n_threads, size)
     results = np.zeros((size, size))
     schedule = Schedule(size, first_tier, n_workers)
-    changed = threading.Condition()
+    # Entered by itself: to enter the condition is a call, and Ctrl-C in the middle of it would leave it locked.
+    lock = threading.Lock()
+    changed = threading.Condition(lock)
 
     def notify() -> None:
-        with changed:
+        with lock:
             changed.notify_all()
 
     def loop(stopped: threading.Event, worker: int) -> None:
         while True:
-            with changed:
+            with lock:
                 while True:
                     place = schedule.take(feed.is_ready, worker)
                     if place is not None or schedule.finished or stopped.is_set():
@@ -110,7 +112,7 @@ def run_blocks(
                     return
             results[place] = visit(*place, feed.get(*place))
             feed.release(*place)
-            with changed:
+            with lock:
                 schedule.finish(place[0])
                 changed.notify_all()
 
@@ -125,30 +127,29 @@ def run_blocks(
 
 
 def _run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
-    """Run loop(stopped, number) on so many threads (none, for one) to the end; pass on the first error, or Ctrl-C."""
+    """Run loop(stopped, number) on so many threads, this one among them; pass on the first error, or Ctrl-C."""
     stopped = threading.Event()
-    if n_threads <= 1:
-        loop(stopped, 0)
-        return
     errors: list[BaseException] = []
-    ended = [threading.Event() for _ in range(n_threads)]
+    started: list[threading.Event] = []
 
-    def guarded(end: threading.Event, number: int) -> None:
+    def guarded(number: int, end: threading.Event | None = None) -> None:
         try:
             loop(stopped, number)
         except BaseException as error:
             errors.append(error)
             stopped.set()
         finally:
-            end.set()
+            if end is not None:
+                end.set()
 
-    started: list[threading.Event] = []
     try:
-        for place, end in enumerate(ended):
-            threading.Thread(target=guarded, args=(end, place), name=f"dpmf-{place}", daemon=True).start()
+        for number in range(1, n_threads):
+            end = threading.Event()
+            threading.Thread(target=guarded, args=(number, end), name=f"dpmf-{number}", daemon=True).start()
             started.append(end)
+        guarded(0)
         # Events, because an interrupted Thread.join may take a running thread for an ended one.
-        while not all(end.wait(_WAKE_SECONDS) for end in ended):
+        while not all(end.wait(_WAKE_SECONDS) for end in started):
             pass
     except BaseException:
         stopped.set()
