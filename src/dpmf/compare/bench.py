@@ -10,9 +10,8 @@ True
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpmf.compare.peers import implicit_figures, libmf_speed
+from dpmf.compare.turns import in_turns, median_ratio
 from dpmf.engine.factors import factor_rows
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.threads import run_tasks
@@ -31,7 +31,6 @@ from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
-_LEAST_SECONDS, _MOST_EPOCHS = 1.0, 30
 _LEAST_ROOFLINE = 0.02  # seconds
 
 
@@ -60,8 +59,7 @@ def bench(
 def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> dict[str, float]:
     """Return the best of several epochs of every kind, and how they compare.
 
-    A machine may run faster in one second than in the next. So kinds take turns, the limit is measured for as long as
-    the epoch beside it took, and ratios are those of a turn: the median of all turns.
+    They take turns, see `dpmf.compare.turns`, and the limit is measured for as long as the epoch beside it took.
     """
     full, packed = (_epochs(ratings, grid, n_factors, packed=packed) for packed in (False, True))
     speeds: list[float] = []
@@ -70,7 +68,7 @@ def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads
         speeds.append(full(n_threads))
         return speeds[-1]
 
-    turns = _in_turns(
+    turns = in_turns(
         {
             "updates_per_second": epoch,
             "roofline_updates_per_second": lambda: roofline(
@@ -84,9 +82,7 @@ def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads
     best = {name: max(turn[name] for turn in turns) for name in turns[0]}
 
     def ratio(one: str, other: str) -> float:
-        return statistics.median(
-            turn[f"{one}updates_per_second"] / turn[f"{other}updates_per_second"] for turn in turns
-        )
+        return median_ratio(turns, f"{one}updates_per_second", f"{other}updates_per_second")
 
     return {
         **best,
@@ -99,7 +95,7 @@ def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads
 def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> float:
     """Return the updates per second of the best epoch, of as many as asked for and a second of them at least."""
     epoch = _epochs(ratings, grid, n_factors, packed=False)
-    return max(turn[""] for turn in _in_turns({"": lambda: epoch(n_threads)}, epochs))
+    return max(turn[""] for turn in in_turns({"": lambda: epoch(n_threads)}, epochs))
 
 
 def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) -> Callable[[int], float]:
@@ -110,19 +106,6 @@ def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) 
     )  # fmt: skip
     numbers = count()
     return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, n_threads).seconds
-
-
-def _in_turns(kinds: Mapping[str, Callable[[], float]], rounds: int) -> list[dict[str, float]]:
-    """Return what every kind measures in each of so many rounds, more if they are short."""
-    for run in kinds.values():
-        run()  # to warm up
-    turns: list[dict[str, float]] = []
-    began = time.perf_counter()
-    while len(turns) < rounds or (
-        time.perf_counter() - began < _LEAST_SECONDS * len(kinds) and len(turns) < _MOST_EPOCHS
-    ):
-        turns.append({name: run() for name, run in kinds.items()})
-    return turns
 
 
 def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:
