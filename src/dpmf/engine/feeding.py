@@ -20,6 +20,8 @@ from typing import Any, Protocol
 
 from dpmf.engine.schedule import tier_at
 
+_ENOUGH = 1 << 23  # ratings: reading further ahead gains nothing, and memory that is used again soon is still cached
+
 
 class Blocks(Protocol):
     """Whatever can say how many strips it has and return a block."""
@@ -71,7 +73,7 @@ class DiskFeed:
 
     Args:
         blocks: where to read from.
-        capacity: how many ratings may be held at once; one block always may.
+        capacity: how many ratings may be held at once; one block always may, and no more are than is of use.
         notify: called when a block has been read, or reading has failed.
         first_tier: of the epoch, see `dpmf.engine.schedule`.
     """
@@ -79,7 +81,7 @@ class DiskFeed:
     def __init__(self, blocks: Blocks, *, capacity: int, notify: Callable[[], None], first_tier: int = 0) -> None:
         self._blocks = blocks
         self._first_tier = first_tier
-        self._capacity = capacity
+        self._capacity = min(capacity, _ENOUGH)
         self._notify = notify
         self._held: dict[tuple[int, int], Any] = {}
         self._weight = 0
