@@ -3,10 +3,11 @@
     python benchmarks/defaults.py explicit|implicit OUT.json [--passes 2]
 
 Starts from plain values, and goes through the constants one after the other, some times over: of every one the value
-is kept that does best on all worlds and epsilons together. Judged is the mean logarithm of the rmse on held-out
-ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. How many factors there
-are at most is then judged on worlds of more people. Writes every trial, the result, and how it compares with biases or
-popularity alone on worlds that had no part in the choice.
+is kept that does best on all worlds and epsilons of its ground together. Judged is the mean logarithm of the rmse on
+held-out ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. Most constants
+are judged on the usual ground; those that matter where there is next to nothing to learn, on few people and small
+epsilons; how many factors there are at most, at last, on many people. Writes every trial, the result, and how it
+compares on worlds that had no part in the choice: with biases or popularity alone, and with the free baseline.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import logging
 import math
 import statistics
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from worlds import World
 from dpmf import ALS, Budget, Ratings
 from dpmf.engine.threads import available_cpus
 from dpmf.evaluation import evaluate, prediction_errors
+from dpmf.evaluation.evaluating import own_means
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import implicit, observed_plan, private_als, private_observed, private_plan
 
@@ -37,19 +39,49 @@ WORLDS = (
     World(1000, 500, taste=0.5),
     World(4000, 1500, mean_ratings=100.0, decay=1.0),
     World(4000, 1500, mean_ratings=60.0, taste=0.7, decay=0.6, pull=1.0),
+    World(10_000, 1000, mean_ratings=60.0, taste=0.5, decay=0.2),
     World(12_000, 2000, noise=0.6, pull=0.4),
     World(50_000, 800, mean_ratings=30.0, decay=1.0, noise=0.7),
 )
+FEW = tuple(World(n_users, 250, mean_ratings=30.0, seed=seed) for n_users in (150, 300, 600) for seed in (0, 2, 3))
 LARGE = (
     World(100_000, 1000, mean_ratings=40.0),
     World(200_000, 1000, mean_ratings=30.0, taste=0.5, decay=0.6),
 )
-SETS = {"explicit": (WORLDS, LARGE), "implicit": (WORLDS[:-1], LARGE[:1])}  # to rank takes longer than to predict
 UNSEEN = (
+    World(200, 300, mean_ratings=30.0, seed=1),
+    World(400, 300, mean_ratings=30.0, taste=0.6, seed=1),
     World(2000, 800, taste=0.6, decay=0.7, seed=1),
     World(8000, 1200, mean_ratings=70.0, decay=0.9, pull=0.5, seed=1),
+    World(8000, 1200, mean_ratings=70.0, taste=0.5, decay=0.0, seed=1),
     World(25_000, 1500, mean_ratings=60.0, taste=0.35, decay=1.0, seed=1),
 )
+
+
+class Ground(NamedTuple):
+    """Where values are judged: on each world with each epsilon, and perhaps with settings other than the defaults."""
+
+    worlds: tuple[World, ...]
+    epsilons: tuple[float, ...] = EPSILONS
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def cells(self) -> list[tuple[World, float]]:
+        """Return worlds with epsilons, large ones first, so that no process is left with a long one at the end."""
+        return [
+            (world, epsilon) for world in sorted(self.worlds, key=lambda one: -one.n_users) for epsilon in self.epsilons
+        ]
+
+
+GROUNDS = {
+    "explicit": {
+        "usual": Ground(WORLDS),
+        "next to nothing": Ground(FEW, (0.02, 0.1, 0.5)),
+        "moments of items": Ground(WORLDS[:-1], (5.0, 20.0), (("moments", "per-item"), ("n_factors", 4))),
+        "many people": Ground(LARGE),
+    },
+    "implicit": {"usual": Ground(WORLDS[:-1]), "many people": Ground(LARGE[:1])},  # to rank takes longer
+}
+CHECK = Ground(UNSEEN, (0.1, *EPSILONS))
 
 
 class Constant(NamedTuple):
@@ -58,10 +90,11 @@ class Constant(NamedTuple):
     module: str
     name: str
     values: tuple[Any, ...]
+    ground: str = "usual"
 
 
-def _shares(share: float) -> dict[str, float]:
-    return {private_plan.USERS: 0.002, private_plan.POPULARITY: share, private_plan.WEIGHTS: share}
+def _shares(share: float, users: float = 0.002) -> dict[str, float]:
+    return {private_plan.USERS: users, private_plan.POPULARITY: share, private_plan.WEIGHTS: share}
 
 
 _PLAN, _ROUNDS = "dpmf.methods.private_plan", "dpmf.methods.private_als"
@@ -70,29 +103,43 @@ EXPLICIT = (
     Constant(_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
     Constant(_PLAN, "_ROUNDS", (4, 2, 3, 6)),
     Constant(_ROUNDS, "_CLIP", (1.0, 0.25, 0.5, 2.0)),
+    Constant(_ROUNDS, "_ERROR", (1.0, 0.7, 0.85)),
     Constant(_PLAN, "_USER_RIDGE", (1.0, 0.12, 0.25, 0.5)),
     Constant(_PLAN, "_BIAS_SHARE", (0.1, 0.025, 0.05, 0.2)),
+    Constant(_PLAN, "_BIAS_PASSES", (1, 2, 3)),
     Constant(_PLAN, "_HEIGHTS", ((1.0, 1.0), (0.5, 1.0), (0.5, 2.0), (0.7, 3.0), (1.0, 4.0))),
     Constant(_PLAN, "_HEIGHT_POINT", (20_000, 1_500, 5_000)),
+    Constant(_PLAN, "_HEIGHT_EXPONENT", (0.5, 0.3, 1.0)),
     Constant(_PLAN, "_EARLY_RIDGES", ((0.5, 0.5), (0.1, 0.1), (0.2, 0.2), (0.1, 0.3), (0.2, 0.5))),
     Constant(_PLAN, "_RIDGE_POINT", (10_000, 3_000, 30_000)),
-    Constant(_ROUNDS, "_LEAST_GAIN", (0.0, 1.0, 3.0, 6.0)),
-    Constant(_PLAN, "_FORGET", ((0.0, 0.0), (0.3, 0.3), (0.0, 0.3), (0.3, 0.6))),
+    Constant(_PLAN, "_RIDGE_EXPONENT", (1.0, 0.5, 2.0)),
     Constant(_ROUNDS, "_RARE_EXPONENT", (0.0, 0.15, 0.3, 0.45)),
-    Constant(_PLAN, "_SHARES", (_shares(0.03), _shares(0.01), _shares(0.1))),
+    Constant(
+        _PLAN, "_SHARES", (_shares(0.03), _shares(0.01), _shares(0.1), _shares(0.03, 0.0005), _shares(0.03, 0.01))
+    ),
     Constant(_PLAN, "_MOMENT_SHARE", (0.03, 0.001, 0.003, 0.01)),
     Constant(_ROUNDS, "_MEAN_SQUARE", (0.5, 1.0, 2.0)),
     Constant(_ROUNDS, "_START_SD", (0.3, 0.1, 1.0)),
-    Constant(_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
+    Constant(_ROUNDS, "_START_REACH", (3.0, 2.0, 5.0)),
+    Constant(_ROUNDS, "_SAMPLING", (0.1, 0.03, 0.3)),
     Constant(_ROUNDS, "_USER_BIAS_RIDGE", (3.0, 1.0, 6.0)),
+    Constant(_ROUNDS, "_LEAST_TREND_GAIN", (0.0, 1.5, 3.0, 6.0)),
+    Constant(_PLAN, "_NO_FACTORS", (0, 300, 1_000, 3_000), "next to nothing"),
+    Constant(_ROUNDS, "_LEAST_BIAS_GAIN", (0.0, 2.0, 4.0, 8.0), "next to nothing"),
+    Constant(_ROUNDS, "_LEAST_LEVEL_GAIN", (0.0, 3.0, 6.0, 12.0), "next to nothing"),
+    Constant(_ROUNDS, "_LONE_BIAS_RIDGE", (3.0, 0.1, 0.3, 1.0), "next to nothing"),
+    Constant(_PLAN, "_ITEM_MOMENT_SHARE", (0.5, 0.1, 0.3), "moments of items"),
 )
 _OBSERVED_PLAN, _OBSERVED_ROUNDS = "dpmf.methods.observed_plan", "dpmf.methods.private_observed"
+_IMPLICIT = "dpmf.methods.implicit"
 IMPLICIT = (
     Constant(_OBSERVED_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (4, 16), (8, 16), (4, 24))),
     Constant(_OBSERVED_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
-    Constant("dpmf.methods.implicit", "_ROUNDS", ((4, 4), (2, 2), (3, 3), (2, 4), (3, 4), (4, 6))),
-    Constant("dpmf.methods.implicit", "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
-    Constant("dpmf.methods.implicit", "_ALPHA", (1.0, 0.0, 0.3)),
+    Constant(_IMPLICIT, "_ROUNDS", (4, 2, 3, 6)),
+    Constant(_IMPLICIT, "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
+    Constant(_IMPLICIT, "_HELD_BELOW", (1.0, 0.7, 3.0)),
+    Constant(_IMPLICIT, "_ALPHA", (1.0, 0.0, 0.3)),
+    Constant(_OBSERVED_PLAN, "_USER_SHARE", (0.002, 0.0005, 0.01)),
     Constant(_OBSERVED_PLAN, "_POPULARITY_SHARES", ((0.3, 0.3, 0.3), (0.1, 0.3, 0.8), (0.2, 0.4, 0.8), (0.2,) * 3)),
     Constant(_OBSERVED_PLAN, "_SHARE_EXPONENT", (1.0, 0.5, 1.5)),
     Constant(_OBSERVED_PLAN, "_MOMENT_SHARE", (0.03, 0.01, 0.1)),
@@ -101,6 +148,8 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_MEAN_SQUARE", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_LIFT", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
+    Constant(_OBSERVED_ROUNDS, "_SPREAD_OF_COUNTS", (1.0, 1.2, 1.5)),
+    Constant(_OBSERVED_ROUNDS, "_LEAST_MEAN_GAIN", (0.0, 1.0, 3.0, 10.0)),
 )
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
 MANY = {"explicit": (_PLAN, "_FACTORS"), "implicit": (_OBSERVED_PLAN, "_FACTORS")}
@@ -109,13 +158,13 @@ Values = dict[tuple[str, str], Any]
 
 
 class Trial(NamedTuple):
-    """One training: on a world, with an epsilon and values of the constants; without factors if `alone`."""
+    """One training: on a world, with an epsilon, values of the constants, and settings other than the defaults."""
 
     feedback: Any
     world: World
     epsilon: float
     values: Values
-    alone: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
 
 
 class Search:
@@ -126,16 +175,14 @@ class Search:
         trials: what was tried, with the mean logarithm of the figures.
     """
 
-    def __init__(self, feedback: str) -> None:
+    def __init__(self, feedback: str, pool: ProcessPoolExecutor) -> None:
         self.feedback, self.trials = feedback, list[dict[str, Any]]()
+        self._pool = pool
 
-    def better(
-        self, pool: ProcessPoolExecutor, worlds: Sequence[World], values: Values, place: tuple[str, str],
-        choices: Iterable[Any],
-    ) -> Values:  # fmt: skip
-        """Return the values with that choice of one of them that does best on these worlds."""
+    def better(self, ground: str, values: Values, place: tuple[str, str], choices: Iterable[Any]) -> Values:
+        """Return the values with that choice of one of them that does best on a ground."""
         tried = [values, *({**values, place: choice} for choice in choices if choice != values[place])]
-        return min(tried, key=lambda one: self._score(pool, worlds, one))
+        return min(tried, key=lambda one: self._score(ground, one))
 
     def differences(self) -> list[dict[str, Any]]:
         """Return what was tried, each trial with those values only that differ from the first one's."""
@@ -145,12 +192,13 @@ class Search:
             for one in self.trials
         ]
 
-    def _score(self, pool: ProcessPoolExecutor, worlds: Sequence[World], values: Values) -> float:
+    def _score(self, ground: str, values: Values) -> float:
         """Return what should be small."""
-        trial = {"worlds": len(worlds), "values": _named(values)}
+        trial = {"ground": ground, "values": _named(values)}
         known = next((one for one in self.trials if {**one, **trial} == one), None)
         if known is None:
-            found = pool.map(_figure, [Trial(self.feedback, *cell, values) for cell in _cells(worlds)])
+            of = GROUNDS[self.feedback][ground]
+            found = self._pool.map(_figure, [Trial(self.feedback, *cell, values, of.settings) for cell in of.cells()])
             known = {**trial, "score": statistics.fmean(math.log(figure) for figure in found)}
             self.trials.append(known)
         return float(known["score"] if self.feedback == "explicit" else -known["score"])
@@ -163,35 +211,34 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--passes", type=int, default=2)
     arguments = parser.parse_args()
-    search = Search(arguments.feedback)
-    constants: tuple[Constant, ...] = CONSTANTS[arguments.feedback]
-    worlds, large = SETS[arguments.feedback]
+    feedback: str = arguments.feedback
+    constants: tuple[Constant, ...] = CONSTANTS[feedback]
     values: Values = {(one.module, one.name): one.values[0] for one in constants}
     with ProcessPoolExecutor(available_cpus()) as pool:
+        search = Search(feedback, pool)
         for number in range(arguments.passes):
             for one in constants:
-                values = search.better(pool, worlds, values, (one.module, one.name), one.values)
+                values = search.better(one.ground, values, (one.module, one.name), one.values)
                 print(f"pass {number + 1}: {one.name} = {values[one.module, one.name]}", flush=True)
-        many = MANY[arguments.feedback]
+        many = MANY[feedback]
         least = values[many][0]
-        values = search.better(pool, large, values, many, [(least, most) for most in MOST_FACTORS])
+        values = search.better("many people", values, many, [(least, most) for most in MOST_FACTORS])
         print(f"many people: {many[1]} = {values[many]}", flush=True)
-        unseen = [Trial(arguments.feedback, *cell, values) for cell in _cells(UNSEEN)]
-        found = list(pool.map(_figure, unseen))
-        alone = list(pool.map(_figure, [one._replace(alone=True) for one in unseen]))
+        unseen = [Trial(feedback, *cell, values) for cell in CHECK.cells()]
+        figures = {
+            "figure": list(pool.map(_figure, unseen)),
+            "alone": list(pool.map(_figure, [one._replace(settings=(("n_factors", 0),)) for one in unseen])),
+        }
+        if feedback == "explicit":
+            figures["free"] = list(pool.map(_free, [one.world for one in unseen]))
     check = [
-        {"users": one.world.n_users, "epsilon": one.epsilon, "figure": figure, "alone": other}
-        for one, figure, other in zip(unseen, found, alone, strict=True)
+        {"users": one.world.n_users, "epsilon": one.epsilon, **{name: found[place] for name, found in figures.items()}}
+        for place, one in enumerate(unseen)
     ]
-    report = {"feedback": arguments.feedback, "chosen": _named(values), "unseen": check}
+    report = {"feedback": feedback, "chosen": _named(values), "unseen": check}
     print(json.dumps(report, indent=1))
     lines = ",\n  ".join(json.dumps(one) for one in search.differences())
     arguments.out.write_text(f'{json.dumps(report, indent=1)[:-2]},\n "trials": [\n  {lines}\n ]\n}}\n')
-
-
-def _cells(worlds: Iterable[World]) -> list[tuple[World, float]]:
-    """Return worlds with epsilons, large ones first, so that no process is left with a long one at the end."""
-    return [(world, epsilon) for world in sorted(worlds, key=lambda one: -one.n_users) for epsilon in EPSILONS]
 
 
 def _figure(trial: Trial) -> float:
@@ -201,12 +248,17 @@ def _figure(trial: Trial) -> float:
     for (module, name), value in trial.values.items():
         setattr(MODULES[module], name, value)
     train, test = _split(trial.world)
-    n_factors = 0 if trial.alone else None
-    method = ALS(feedback=trial.feedback, budget=Budget(trial.epsilon), n_factors=n_factors, noise_seed=1)
+    method = ALS(feedback=trial.feedback, budget=Budget(trial.epsilon), noise_seed=1, **dict(trial.settings))
     model = method.fit(train, n_threads=1)
     if trial.feedback == "implicit":
         return evaluate(model, test, n_threads=1)["ndcg@10"]
     return rmse(prediction_errors(model, test, n_threads=1))
+
+
+def _free(world: World) -> float:
+    """Return the rmse of everybody's own mean, which needs nobody else."""
+    train, test = _split(world)
+    return rmse(own_means(train)[test.users] - test.values)
 
 
 @cache

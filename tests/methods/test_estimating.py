@@ -82,7 +82,7 @@ def test_shrinking_pulls_noisy_values_to_the_trend_along_popularity() -> None:
     truth = trend + RNG.normal(0, 0.1, M)
     variance = np.where(np.arange(M) % 2 == 0, 4.0, 1e-4)
     measured = truth + RNG.normal(0, 1, M) * np.sqrt(variance)
-    likely = Estimate(measured[:, None], variance[:, None]).shrunk(popularity, np.zeros((M, 1)))[:, 0]
+    likely = Estimate(measured[:, None], variance[:, None]).shrunk(popularity, np.zeros((M, 1)), 0.0, 3.0)[:, 0]
     noisy = variance > 1
     assert np.abs(likely - trend)[noisy].mean() < 0.2 * np.abs(measured - trend)[noisy].mean()
     np.testing.assert_allclose(likely[~noisy], measured[~noisy], atol=0.05)
@@ -91,21 +91,23 @@ def test_shrinking_pulls_noisy_values_to_the_trend_along_popularity() -> None:
 
 def test_shrinking_by_sampling_variance_is_shrinking_too() -> None:
     one, popularity = estimate(), RNG.normal(0, 1, M)
-    little, much = (one.shrunk(popularity, np.full((M, K), extra)) for extra in (0.0, 100.0))
+    little, much = (one.shrunk(popularity, np.full((M, K), extra), 0.0, 3.0) for extra in (0.0, 100.0))
     assert np.var(much) < np.var(little)
 
 
 @pytest.mark.parametrize("n_items", [1, 2, 3])
 def test_few_items_are_enough(n_items: int) -> None:
     one = Estimate(np.ones((n_items, K)), np.full((n_items, K), 0.5))
-    assert np.isfinite(one.shrunk(np.zeros(n_items), np.zeros((n_items, K)))).all()
+    assert np.isfinite(one.shrunk(np.zeros(n_items), np.zeros((n_items, K)), 0.0, 3.0)).all()
 
 
 def test_shrinking_scales_with_the_values() -> None:
     one, popularity = estimate(), RNG.normal(0, 1, M)
     sampling = np.full((M, K), 0.2)
     np.testing.assert_allclose(
-        one.scaled(25.0).shrunk(popularity, 625 * sampling), 25 * one.shrunk(popularity, sampling), rtol=1e-6
+        one.scaled(25.0).shrunk(popularity, 625 * sampling, 0.0, 3.0),
+        25 * one.shrunk(popularity, sampling, 0.0, 3.0),
+        rtol=1e-6,
     )
 
 

@@ -21,7 +21,6 @@ _DEGREE = 2  # of the trend along popularity
 _LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
 _SPREADS = 60  # how many are tried, a constant factor apart
-_LEAST_TREND_GAIN = 3.0  # in likelihood, by the logarithm; noise alone would make half of the coefficients, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +62,7 @@ class Estimate:
         """Return the estimate of `factor` times the numbers; a variance never falls so low that its inverse is lost."""
         return Estimate(self.value * factor, np.maximum(self.variance * factor**2, _LEAST_VARIANCE))
 
-    def shrunk(
-        self, popularity: Array, sampling: Array, least_gain: float = 0.0, least_trend_gain: float = _LEAST_TREND_GAIN
-    ) -> Array:
+    def shrunk(self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
         Trend and size of the deviations are found for each column from all items.
@@ -74,7 +71,7 @@ class Estimate:
             popularity: shape (n_items,), a measure of how often items are rated.
             sampling: variance besides that of the noise: people are many, but not all there could be.
             least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
-            least_trend_gain: likewise for the trend.
+            least_trend_gain: likewise for the trend; noise alone would make half of the coefficients, 1.5.
         """
         variance = self.variance + sampling
         likely = np.empty_like(self.value)

@@ -37,9 +37,8 @@ _MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every ro
 _ERROR = 0.9  # about the standard deviation of a residual, for a scale as wide as 1 to 5
 _CLIP = 0.5  # likewise
 _USUAL_WIDTH = 4.0
-_USUAL_RATINGS = 100.0  # of a person, about, for what sampling adds to noise
-_SAMPLING = 1.0
-_LEAST_GAIN = 0.0  # in likelihood, by the logarithm, of a direction that is kept; any gain did best
+_SAMPLING = 0.1  # of the variance of a rating counts beside noise, as if people were a sample
+_LEAST_TREND_GAIN = 3.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
 _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 4.0, 6.0  # likewise, of biases: of deviations from their trend, and of the trend
 _START_SD, _START_REACH = 0.3, 3.0
 _RARE_EXPONENT = 0.3
@@ -234,7 +233,7 @@ class PrivateRounds:
         through = self._passing * self.totals * height
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
-        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / self.totals
+        sampling = _SAMPLING * self.error**2 / self.totals
         likely = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
         self.c = likely[:, 0].astype(np.float32)
 
@@ -252,10 +251,10 @@ class PrivateRounds:
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
         through = self._passing * self.totals[:, None] * spread
         before = self._factors.turned(basis)
-        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2, self.plan.forget)
-        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) / (self.totals[:, None] * spread)
+        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2)
+        sampling = _SAMPLING * self.error**2 / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
-        self.V = (after.shrunk(self.popularity, sampling, _LEAST_GAIN) @ basis.T).astype(np.float32)
+        self.V = (after.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN) @ basis.T).astype(np.float32)
 
     def _refine_per_item(self, sums: Array, noise: float, moments: Array) -> None:
         """Take a step with a second moment of its own for every item."""
@@ -265,9 +264,9 @@ class PrivateRounds:
         inverse = np.einsum("jab,jb,jcb->jac", basis, 1 / spread, basis)
         variance = noise**2 * np.einsum("jab,jb->ja", basis**2, 1 / spread**2)
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
-        self._factors = self._factors.refined(measured, variance, self.plan.forget)
-        sampling = _SAMPLING * self.error**2 / math.sqrt(_USUAL_RATINGS) * np.einsum("jaa->ja", inverse)
-        self.V = self._factors.shrunk(self.popularity, sampling, _LEAST_GAIN).astype(np.float32)
+        self._factors = self._factors.refined(measured, variance)
+        sampling = _SAMPLING * self.error**2 * np.einsum("jaa->ja", inverse)
+        self.V = self._factors.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""

@@ -38,6 +38,7 @@ _RADIUS = 1.0  # the longest factors of a user that count in full
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round
 _SPREAD_OF_COUNTS = 1.2  # mean of √n times mean of 1/√n, n being how many items people have
 _LIFT = 0.5  # of the mean of √n: people who have fewer items than its square count in full in moments
+_LEAST_MEAN_GAIN = 3.0  # in likelihood, by the logarithm, of a mean of items' factors other than 0
 _SAMPLING = 0.3  # of what a random choice of people would add to noise
 
 
@@ -188,7 +189,9 @@ class ObservedRounds:
         after = before.refined(measured, (own * noise / through) ** 2, self.plan.forget)
         sampling = _SAMPLING * own**2 * self.counts[:, None] * spread / self.total / self._mean_root() / through**2
         self._factors = after.turned(basis.T)
-        likely = after.shrunk(np.zeros(self.plan.n_items), sampling)  # no trend but the proportion: it would be noise
+        likely = after.shrunk(
+            np.zeros(self.plan.n_items), sampling, 0.0, _LEAST_MEAN_GAIN
+        )  # more of a trend would be noise
         self.V = (c * (likely @ basis.T)).astype(np.float32)
 
     def _rescale(self, mean_square: float) -> None:

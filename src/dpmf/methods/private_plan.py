@@ -24,9 +24,9 @@ _NO_FACTORS = 1_000  # up to which there are none, likewise
 _ROUNDS = 3
 _USER_RIDGE = 0.25
 _HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
-_FORGET = (0.0, 0.0)  # of what earlier rounds found, for a small and a large epsilon; nothing did best
-_SMALL_EPSILON, _LARGE_EPSILON = 5.0, 20.0
+_HEIGHT_EXPONENT = 0.3  # of that point over epsilon times users
 _EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 10_000  # least and most; where it begins to fall, in epsilon times users
+_RIDGE_EXPONENT = 1.2
 _SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.025
 _MOMENT_SHARE = 0.001
@@ -175,14 +175,8 @@ class Plan(PrivatePlan):
             n_users: how many there are, as released.
         """
         least, most = _EARLY_RIDGES
-        return float(min(max(most * (_RIDGE_POINT / (self.budget.epsilon * n_users)) ** 1.2, least), most))
-
-    @property
-    def forget(self) -> float:
-        """How much less earlier measurements count in a round: the less noise there is, the sooner they are dated."""
-        least, most = _FORGET
-        place = (self.budget.epsilon - _SMALL_EPSILON) / (_LARGE_EPSILON - _SMALL_EPSILON)
-        return least + (most - least) * min(max(place, 0.0), 1.0)
+        falling = (_RIDGE_POINT / (self.budget.epsilon * n_users)) ** _RIDGE_EXPONENT
+        return float(min(max(most * falling, least), most))
 
     def height(self, n_users: float) -> float:
         """How much the bias counts beside the factors: the less can be learnt, the more.
@@ -191,4 +185,4 @@ class Plan(PrivatePlan):
             n_users: how many there are, as released.
         """
         least, most = _HEIGHTS
-        return float(min(max((_HEIGHT_POINT / (self.budget.epsilon * n_users)) ** 0.3, least), most))
+        return float(min(max((_HEIGHT_POINT / (self.budget.epsilon * n_users)) ** _HEIGHT_EXPONENT, least), most))
