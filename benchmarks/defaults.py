@@ -18,9 +18,9 @@ import logging
 import math
 import statistics
 import warnings
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from dpmf.evaluation.metrics import rmse
 from dpmf.methods import implicit, observed_plan, private_als, private_observed, private_plan
 
 MODULES = {module.__name__: module for module in (implicit, observed_plan, private_als, private_observed, private_plan)}
+Values = dict[tuple[str, str], Any]
 EPSILONS = (0.5, 1.0, 5.0, 20.0)
 WORLDS = (
     World(1000, 500, taste=0.5),
@@ -47,6 +48,7 @@ FEW = tuple(World(n_users, 250, mean_ratings=30.0, seed=seed) for n_users in (15
 LARGE = (
     World(100_000, 1000, mean_ratings=40.0),
     World(200_000, 1000, mean_ratings=30.0, taste=0.5, decay=0.6),
+    World(100_000, 1000, mean_ratings=120.0),
 )
 UNSEEN = (
     World(200, 300, mean_ratings=30.0, seed=1),
@@ -85,12 +87,20 @@ CHECK = Ground(UNSEEN, (0.1, *EPSILONS))
 
 
 class Constant(NamedTuple):
-    """A constant of a module, and the values to choose from; the first is the plain one to start with."""
+    """A constant of a module, and the values to choose from; the first is the plain one to start with.
+
+    Several with a space between them are chosen together, for none of them matters without the others.
+    """
 
     module: str
     name: str
     values: tuple[Any, ...]
     ground: str = "usual"
+
+    def meaning(self, value: Any) -> Values:
+        """Return what a value of it means."""
+        names = self.name.split()
+        return {(self.module, name): one for name, one in zip(names, value if len(names) > 1 else [value], strict=True)}
 
 
 def _shares(share: float, users: float = 0.002) -> dict[str, float]:
@@ -101,8 +111,8 @@ _PLAN, _ROUNDS = "dpmf.methods.private_plan", "dpmf.methods.private_als"
 EXPLICIT = (
     Constant(_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (3, 16), (4, 16))),
     Constant(_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
-    Constant(_PLAN, "_ROUNDS", (4, 2, 3, 6)),
-    Constant(_ROUNDS, "_CLIP", (1.0, 0.25, 0.5, 2.0)),
+    Constant(_PLAN, "_ROUNDS", (4, 2, 3, 6, 8)),
+    Constant(_ROUNDS, "_CLIP", (1.0, 0.12, 0.25, 0.5, 2.0)),
     Constant(_ROUNDS, "_ERROR", (1.0, 0.7, 0.85)),
     Constant(_PLAN, "_USER_RIDGE", (1.0, 0.12, 0.25, 0.5)),
     Constant(_PLAN, "_BIAS_SHARE", (0.1, 0.025, 0.05, 0.2)),
@@ -125,9 +135,12 @@ EXPLICIT = (
     Constant(_ROUNDS, "_USER_BIAS_RIDGE", (3.0, 1.0, 6.0)),
     Constant(_ROUNDS, "_LEAST_TREND_GAIN", (0.0, 1.5, 3.0, 6.0)),
     Constant(_PLAN, "_NO_FACTORS", (0, 300, 1_000, 3_000), "next to nothing"),
-    Constant(_ROUNDS, "_LEAST_BIAS_GAIN", (0.0, 2.0, 4.0, 8.0), "next to nothing"),
-    Constant(_ROUNDS, "_LEAST_LEVEL_GAIN", (0.0, 3.0, 6.0, 12.0), "next to nothing"),
-    Constant(_ROUNDS, "_LONE_BIAS_RIDGE", (3.0, 0.1, 0.3, 1.0), "next to nothing"),
+    Constant(
+        _ROUNDS,
+        "_LEAST_BIAS_GAIN _LEAST_LEVEL_GAIN _LONE_BIAS_RIDGE",
+        ((0.0, 0.0, 3.0), *product((0.0, 2.0, 4.0), (3.0, 6.0, 12.0), (0.1, 0.3, 1.0))),
+        "next to nothing",
+    ),
     Constant(_PLAN, "_ITEM_MOMENT_SHARE", (0.5, 0.1, 0.3), "moments of items"),
 )
 _OBSERVED_PLAN, _OBSERVED_ROUNDS = "dpmf.methods.observed_plan", "dpmf.methods.private_observed"
@@ -152,9 +165,7 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_LEAST_MEAN_GAIN", (0.0, 1.0, 3.0, 10.0)),
 )
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
-MANY = {"explicit": (_PLAN, "_FACTORS"), "implicit": (_OBSERVED_PLAN, "_FACTORS")}
 MOST_FACTORS = (4, 8, 16, 24)
-Values = dict[tuple[str, str], Any]
 
 
 class Trial(NamedTuple):
@@ -179,10 +190,10 @@ class Search:
         self.feedback, self.trials = feedback, list[dict[str, Any]]()
         self._pool = pool
 
-    def better(self, ground: str, values: Values, place: tuple[str, str], choices: Iterable[Any]) -> Values:
-        """Return the values with that choice of one of them that does best on a ground."""
-        tried = [values, *({**values, place: choice} for choice in choices if choice != values[place])]
-        return min(tried, key=lambda one: self._score(ground, one))
+    def better(self, values: Values, constant: Constant) -> Values:
+        """Return the values with that choice of one of them that does best on its ground."""
+        tried = [values, *({**values, **constant.meaning(value)} for value in constant.values)]
+        return min(tried, key=lambda one: self._score(constant.ground, one))
 
     def differences(self) -> list[dict[str, Any]]:
         """Return what was tried, each trial with those values only that differ from the first one's."""
@@ -213,17 +224,20 @@ def main() -> None:
     arguments = parser.parse_args()
     feedback: str = arguments.feedback
     constants: tuple[Constant, ...] = CONSTANTS[feedback]
-    values: Values = {(one.module, one.name): one.values[0] for one in constants}
+    values: Values = {}
+    for one in constants:
+        values |= one.meaning(one.values[0])
     with ProcessPoolExecutor(available_cpus()) as pool:
         search = Search(feedback, pool)
         for number in range(arguments.passes):
             for one in constants:
-                values = search.better(one.ground, values, (one.module, one.name), one.values)
-                print(f"pass {number + 1}: {one.name} = {values[one.module, one.name]}", flush=True)
-        many = MANY[feedback]
-        least = values[many][0]
-        values = search.better("many people", values, many, [(least, most) for most in MOST_FACTORS])
-        print(f"many people: {many[1]} = {values[many]}", flush=True)
+                values = search.better(values, one)
+                print(f"pass {number + 1}: {_chosen(values, one)}", flush=True)
+        factors = constants[0]
+        least, _ = values[factors.module, factors.name]
+        many = factors._replace(values=tuple((least, most) for most in MOST_FACTORS), ground="many people")
+        values = search.better(values, many)
+        print(f"many people: {_chosen(values, many)}", flush=True)
         unseen = [Trial(feedback, *cell, values) for cell in CHECK.cells()]
         figures = {
             "figure": list(pool.map(_figure, unseen)),
@@ -264,6 +278,10 @@ def _free(world: World) -> float:
 @cache
 def _split(world: World) -> tuple[Ratings, Ratings]:
     return world.ratings().split(0.1)
+
+
+def _chosen(values: Values, constant: Constant) -> str:
+    return ", ".join(f"{name} = {values[constant.module, name]}" for name in constant.name.split())
 
 
 def _named(values: Values) -> dict[str, Any]:
