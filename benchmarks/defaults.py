@@ -6,8 +6,9 @@ Starts from plain values, and goes through the constants one after the other, so
 is kept that does best on all worlds and epsilons of its ground together. Judged is the mean logarithm of the rmse on
 held-out ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. Most constants
 are judged on the usual ground; those that matter where there is next to nothing to learn, on few people and small
-epsilons; how many factors there are at most, at last, on many people. Writes every trial, the result, and how it
-compares on worlds that had no part in the choice: with biases or popularity alone, and with the free baseline.
+epsilons; at last, how many factors there are at most, on many people, and from where on there are any, on few. Writes
+every trial, the result, and how it compares on worlds that had no part in the choice: with biases or popularity alone,
+and with the free baseline.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ GROUNDS = {
         "next to nothing": Ground(FEW, (0.02, 0.1, 0.5)),
         "moments of items": Ground(WORLDS[:-1], (5.0, 20.0), (("moments", "per-item"), ("n_factors", 4))),
         "many people": Ground(LARGE),
+        "few people": Ground(FEW, (1.0, 5.0, 20.0)),
     },
     "implicit": {"usual": Ground(WORLDS[:-1]), "many people": Ground(LARGE[:1])},  # to rank takes longer
 }
@@ -233,11 +235,9 @@ def main() -> None:
             for one in constants:
                 values = search.better(values, one)
                 print(f"pass {number + 1}: {_chosen(values, one)}", flush=True)
-        factors = constants[0]
-        least, _ = values[factors.module, factors.name]
-        many = factors._replace(values=tuple((least, most) for most in MOST_FACTORS), ground="many people")
-        values = search.better(values, many)
-        print(f"many people: {_chosen(values, many)}", flush=True)
+        for one in _last(feedback, values):
+            values = search.better(values, one)
+            print(f"{one.ground}: {_chosen(values, one)}", flush=True)
         unseen = [Trial(feedback, *cell, values) for cell in CHECK.cells()]
         figures = {
             "figure": list(pool.map(_figure, unseen)),
@@ -278,6 +278,15 @@ def _free(world: World) -> float:
 @cache
 def _split(world: World) -> tuple[Ratings, Ratings]:
     return world.ratings().split(0.1)
+
+
+def _last(feedback: str, values: Values) -> tuple[Constant, ...]:
+    """Return what is chosen at last: how many factors there are at most, and from where on there are any."""
+    of = EXPLICIT[0] if feedback == "explicit" else IMPLICIT[0]
+    least, _ = values[of.module, of.name]
+    many = of._replace(values=tuple((least, most) for most in MOST_FACTORS), ground="many people")
+    few = Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people")
+    return (many, few) if feedback == "explicit" else (many,)
 
 
 def _chosen(values: Values, constant: Constant) -> str:

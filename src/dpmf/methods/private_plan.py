@@ -19,19 +19,19 @@ from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
-_FACTORS, _FACTOR_POINT = (2, 24), 20_000  # fewest and most; where they begin to grow, in epsilon times users
+_FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
 _NO_FACTORS = 1_000  # up to which there are none, likewise
-_ROUNDS = 3
+_ROUNDS = 6
 _USER_RIDGE = 0.25
-_HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
-_HEIGHT_EXPONENT = 0.3  # of that point over epsilon times users
-_EARLY_RIDGES, _RIDGE_POINT = (0.1, 0.3), 10_000  # least and most; where it begins to fall, in epsilon times users
-_RIDGE_EXPONENT = 1.2
-_SHARES = {USERS: 0.002, POPULARITY: 0.03, WEIGHTS: 0.03}
-_BIAS_SHARE = 0.025
+_HEIGHTS, _HEIGHT_POINT = (0.7, 3.0), 5_000  # least and most; where it is 1, in epsilon times users
+_HEIGHT_EXPONENT = 0.5  # of that point over epsilon times users
+_EARLY_RIDGES, _RIDGE_POINT = (0.2, 0.2), 10_000  # least and most; where it begins to fall, in epsilon times users
+_RIDGE_EXPONENT = 1.0
+_SHARES = {USERS: 0.0005, POPULARITY: 0.03, WEIGHTS: 0.03}
+_BIAS_SHARE = 0.05
 _MOMENT_SHARE = 0.001
-_ITEM_MOMENT_SHARE = 0.3
-_BIAS_PASSES = 2
+_ITEM_MOMENT_SHARE = 0.1
+_BIAS_PASSES = 1
 
 
 def private_defaults() -> dict[str, Any]:
