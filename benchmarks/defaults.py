@@ -82,6 +82,7 @@ GROUNDS = {
         "moments of items": Ground(WORLDS[:-1], (5.0, 20.0), (("moments", "per-item"), ("n_factors", 4))),
         "many people": Ground(LARGE),
         "few people": Ground(FEW, (1.0, 5.0, 20.0)),
+        "biases alone": Ground(WORLDS, settings=(("n_factors", 0),)),
     },
     "implicit": {"usual": Ground(WORLDS[:-1]), "many people": Ground(LARGE[:1])},  # to rank takes longer
 }
@@ -201,7 +202,7 @@ class Search:
         """Return what was tried, each trial with those values only that differ from the first one's."""
         first = self.trials[0]["values"]
         return [
-            {**one, "values": {name: value for name, value in one["values"].items() if value != first[name]}}
+            {**one, "values": {name: value for name, value in one["values"].items() if value != first.get(name)}}
             for one in self.trials
         ]
 
@@ -236,7 +237,7 @@ def main() -> None:
                 values = search.better(values, one)
                 print(f"pass {number + 1}: {_chosen(values, one)}", flush=True)
         for one in _last(feedback, values):
-            values = search.better(values, one)
+            values = search.better({**one.meaning(one.values[0]), **values}, one)
             print(f"{one.ground}: {_chosen(values, one)}", flush=True)
         unseen = [Trial(feedback, *cell, values) for cell in CHECK.cells()]
         figures = {
@@ -281,12 +282,13 @@ def _split(world: World) -> tuple[Ratings, Ratings]:
 
 
 def _last(feedback: str, values: Values) -> tuple[Constant, ...]:
-    """Return what is chosen at last: how many factors there are at most, and from where on there are any."""
+    """Return what is chosen at last: how many factors there are at most, from where on, and what to do without."""
     of = EXPLICIT[0] if feedback == "explicit" else IMPLICIT[0]
     least, _ = values[of.module, of.name]
     many = of._replace(values=tuple((least, most) for most in MOST_FACTORS), ground="many people")
     few = Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people")
-    return (many, few) if feedback == "explicit" else (many,)
+    alone = Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone")
+    return (many, few, alone) if feedback == "explicit" else (many,)
 
 
 def _chosen(values: Values, constant: Constant) -> str:

@@ -31,7 +31,7 @@ _SHARES = {USERS: 0.0005, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.05
 _MOMENT_SHARE = 0.001
 _ITEM_MOMENT_SHARE = 0.1
-_BIAS_PASSES = 1
+_BIAS_PASSES, _LONE_BIAS_PASSES = 1, 6  # before the rounds, and where there are none
 
 
 def private_defaults() -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Plan(PrivatePlan):
         ]
         left = 1 - sum(_SHARES.values())
         if not K:
-            return gaussian_events(self.budget, [*parts, Part(BIASES, left, _BIAS_PASSES, _BIAS_PASSES * m)])
+            return gaussian_events(self.budget, [*parts, Part(BIASES, left, self._passes, self._passes * m)])
         left -= _BIAS_SHARE
         triangle = K * (K + 1) // 2
         share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
@@ -147,7 +147,7 @@ class Plan(PrivatePlan):
             self.budget,
             [
                 *parts,
-                Part(BIASES, _BIAS_SHARE, _BIAS_PASSES, _BIAS_PASSES * m),
+                Part(BIASES, _BIAS_SHARE, self._passes, self._passes * m),
                 Part(MOMENTS, share * left, T, T * size),
                 Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
             ],
@@ -156,9 +156,13 @@ class Plan(PrivatePlan):
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
         first = Stage("the count of ratings", (USERS, POPULARITY, WEIGHTS))
-        passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(_BIAS_PASSES)]
+        passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(self._passes)]
         rounds = range(self.n_rounds if self.most_factors else 0)
         return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+
+    @property
+    def _passes(self) -> int:
+        return _BIAS_PASSES if self.most_factors else _LONE_BIAS_PASSES
 
     @property
     def rule(self) -> FactorRule:
