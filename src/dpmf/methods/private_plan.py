@@ -20,7 +20,7 @@ from dpmf.privacy.events import GaussianEvent
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
 _FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
-_NO_FACTORS = 1_000  # up to which there are none, likewise
+_NO_FACTORS, _MARGIN = 1_000, 3  # from where on they are no loss on average, likewise; and how far to stay from that
 _ROUNDS = 6
 _USER_RIDGE = 0.25
 _HEIGHTS, _HEIGHT_POINT = (0.7, 3.0), 5_000  # least and most; where it is 1, in epsilon times users
@@ -167,7 +167,7 @@ class Plan(PrivatePlan):
     @property
     def rule(self) -> FactorRule:
         """How K is chosen."""
-        return FactorRule(*_FACTORS, _FACTOR_POINT, _NO_FACTORS)
+        return FactorRule(*_FACTORS, _FACTOR_POINT, _MARGIN * _NO_FACTORS)
 
     def early_ridge(self, n_users: float) -> float:
         """The penalty on users' factors until the release is final.
