@@ -20,8 +20,8 @@ import json
 import math
 import os
 import platform
-import statistics
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 
 from dpmf import ALS, SGD, SGLD, Budget, Ratings
 from dpmf.compare.running import train_and_test
+from dpmf.compare.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
@@ -88,17 +89,18 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
             "table": SGLD(n_factors=K, n_epochs=2, budget=_PLAIN),
             "fresh": SGLD(n_factors=K, n_epochs=2, budget=_PLAIN, table=0),
         }
-        turns = []
-        for _ in range(arguments.turns + 1):  # the first one compiles
-            models = {name: one.fit(ratings, n_threads=arguments.threads) for name, one in kinds.items()}
-            seconds = {name: min(record.seconds for record in model.history) for name, model in models.items()}
-            turns.append({name: len(ratings) / one for name, one in seconds.items()})
-        row: dict[str, Any] = {"factors": K, "threads": arguments.threads}
-        row |= {f"{name}_updates_per_second": max(turn[name] for turn in turns[1:]) for name in kinds}
-        for name in ("table", "fresh"):
-            row[f"{name}_to_descent"] = statistics.median(turn[name] / turn["descent"] for turn in turns[1:])
+        runs = {name: partial(_best_epoch, one, ratings, arguments) for name, one in kinds.items()}
+        turns = in_turns(runs, arguments.turns)
+        row: dict[str, Any] = {"factors": K, "threads": arguments.threads, "turns": len(turns)}
+        row |= {f"{name}_updates_per_second": max(turn[name] for turn in turns) for name in kinds}
+        row |= {f"{name}_to_descent": median_ratio(turns, name, "descent") for name in ("table", "fresh")}
         rows.append(row)
     return {"rows": rows}
+
+
+def _best_epoch(method: Method, ratings: Ratings, arguments: argparse.Namespace) -> float:
+    history = method.fit(ratings, n_threads=arguments.threads).history
+    return len(ratings) / min(record.seconds for record in history)
 
 
 def _error(method: Method, ratings: Ratings, arguments: argparse.Namespace, **more: Any) -> dict[str, float]:
