@@ -84,7 +84,7 @@ GROUNDS = {
         "few people": Ground(FEW, (1.0, 5.0, 20.0)),
         "biases alone": Ground(WORLDS, settings=(("n_factors", 0),)),
     },
-    "implicit": {"usual": Ground(WORLDS[:-1]), "many people": Ground(LARGE[:1])},  # to rank takes longer
+    "implicit": {"usual": Ground((*WORLDS[:3], WORLDS[4])), "many people": Ground(LARGE[:1])},  # to rank takes longer
 }
 CHECK = Ground(UNSEEN, (0.1, *EPSILONS))
 
@@ -147,15 +147,12 @@ EXPLICIT = (
     Constant(_PLAN, "_ITEM_MOMENT_SHARE", (0.5, 0.1, 0.3), "moments of items"),
 )
 _OBSERVED_PLAN, _OBSERVED_ROUNDS = "dpmf.methods.observed_plan", "dpmf.methods.private_observed"
-_IMPLICIT = "dpmf.methods.implicit"
 IMPLICIT = (
     Constant(_OBSERVED_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (4, 16), (8, 16), (4, 24))),
     Constant(_OBSERVED_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
-    Constant(_IMPLICIT, "_ROUNDS", (4, 2, 3, 6)),
-    Constant(_IMPLICIT, "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
-    Constant(_IMPLICIT, "_HELD_BELOW", (1.0, 0.7, 3.0)),
-    Constant(_IMPLICIT, "_ALPHA", (1.0, 0.0, 0.3)),
-    Constant(_OBSERVED_PLAN, "_USER_SHARE", (0.002, 0.0005, 0.01)),
+    Constant("dpmf.methods.implicit", "_ROUNDS", ((4, 4), (2, 2), (3, 3), (2, 4), (3, 4), (4, 6))),
+    Constant("dpmf.methods.implicit", "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
+    Constant("dpmf.methods.implicit", "_ALPHA", (1.0, 0.0, 0.3)),
     Constant(_OBSERVED_PLAN, "_POPULARITY_SHARES", ((0.3, 0.3, 0.3), (0.1, 0.3, 0.8), (0.2, 0.4, 0.8), (0.2,) * 3)),
     Constant(_OBSERVED_PLAN, "_SHARE_EXPONENT", (1.0, 0.5, 1.5)),
     Constant(_OBSERVED_PLAN, "_MOMENT_SHARE", (0.03, 0.01, 0.1)),
@@ -164,8 +161,6 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_MEAN_SQUARE", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_LIFT", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
-    Constant(_OBSERVED_ROUNDS, "_SPREAD_OF_COUNTS", (1.0, 1.2, 1.5)),
-    Constant(_OBSERVED_ROUNDS, "_LEAST_MEAN_GAIN", (0.0, 1.0, 3.0, 10.0)),
 )
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
 MOST_FACTORS = (4, 8, 16, 24)
@@ -179,6 +174,7 @@ class Trial(NamedTuple):
     epsilon: float
     values: Values
     settings: tuple[tuple[str, Any], ...] = ()
+    margin: int = 1  # what breaks even is looked for; to stay away from it is no matter of averages
 
 
 class Search:
@@ -239,7 +235,7 @@ def main() -> None:
         for one in _last(feedback, values):
             values = search.better({**one.meaning(one.values[0]), **values}, one)
             print(f"{one.ground}: {_chosen(values, one)}", flush=True)
-        unseen = [Trial(feedback, *cell, values) for cell in CHECK.cells()]
+        unseen = [Trial(feedback, *cell, values, margin=private_plan._MARGIN) for cell in CHECK.cells()]
         figures = {
             "figure": list(pool.map(_figure, unseen)),
             "alone": list(pool.map(_figure, [one._replace(settings=(("n_factors", 0),)) for one in unseen])),
@@ -262,7 +258,7 @@ def _figure(trial: Trial) -> float:
     warnings.simplefilter("ignore")
     for (module, name), value in trial.values.items():
         setattr(MODULES[module], name, value)
-    private_plan._MARGIN = 1  # what breaks even is looked for; staying away from it is no matter of averages
+    private_plan._MARGIN = trial.margin
     train, test = _split(trial.world)
     method = ALS(feedback=trial.feedback, budget=Budget(trial.epsilon), noise_seed=1, **dict(trial.settings))
     model = method.fit(train, n_threads=1)
@@ -286,7 +282,7 @@ def _last(feedback: str, values: Values) -> tuple[Constant, ...]:
     """Return what is chosen at last: how many factors there are at most, from where on, and what to do without."""
     of = EXPLICIT[0] if feedback == "explicit" else IMPLICIT[0]
     least, _ = values[of.module, of.name]
-    many = of._replace(values=tuple((least, most) for most in MOST_FACTORS), ground="many people")
+    many = of._replace(values=tuple((least, most) for most in MOST_FACTORS if most >= least), ground="many people")
     few = Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people")
     alone = Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone")
     return (many, few, alone) if feedback == "explicit" else (many,)

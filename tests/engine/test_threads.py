@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import _thread
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -218,3 +220,39 @@ def test_no_more_is_read_ahead_than_may_be_held() -> None:
     run_blocks(visit, blocks, 1, capacity=3)
     assert blocks.read == 16
     assert 1 <= most <= 4  # three held, and the one just finished
+
+
+INTERRUPTS = """
+import random, signal, sys
+from dpmf.engine.threads import run_blocks
+
+class Blocks:
+    size = 8
+    def count(self, strip, tier): return 1
+    def block(self, strip, tier): return strip, tier
+    def done_with(self, block): pass
+
+def interrupt(number, frame):
+    while frame is not None and frame.f_code.co_name != "_run":
+        frame = frame.f_back
+    if frame is not None:
+        raise KeyboardInterrupt
+    signal.setitimer(signal.ITIMER_REAL, 1e-4)  # not inside yet, or no longer
+
+signal.signal(signal.SIGALRM, interrupt)
+for trial in range(200):
+    signal.setitimer(signal.ITIMER_REAL, random.Random(trial).uniform(1e-4, 3e-3))
+    try:
+        for _ in range(5):  # an interrupt in a finalizer is lost
+            run_blocks(lambda *_: 0.0, Blocks(), int(sys.argv[1]), int(sys.argv[2]) or None)
+    except (KeyboardInterrupt, RuntimeError):  # Thread.start may make the latter of the former
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+
+@pytest.mark.parametrize(("n_threads", "capacity"), [(1, 5), (2, 5), (2, 0)])
+def test_ctrl_c_at_any_moment_does_not_hang(n_threads: int, capacity: int) -> None:
+    subprocess.run(
+        [sys.executable, "-c", INTERRUPTS, str(n_threads), str(capacity)], check=True, timeout=120, capture_output=True
+    )

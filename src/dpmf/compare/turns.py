@@ -19,7 +19,7 @@ from pathlib import Path
 
 Turn = dict[str, float]
 _MUCH = 0.01  # of all processors' time
-_MOST_TURNS, _PATIENCE = 30, 4
+_MANY, _PATIENCE = 30, 4
 _STEAL = 8  # its place in the line of all processors, after the name
 
 
@@ -28,17 +28,18 @@ def in_turns(kinds: Mapping[str, Callable[[], float]], rounds: int, least_second
 
     Args:
         kinds: what to measure, by name.
-        rounds: how many turns are needed. As long as too many are disturbed others follow, but no more than four times
-            as many in all; the least disturbed count then.
+        rounds: how many turns are needed. As long as too many are disturbed others follow, up to four times as many in
+            all; the least disturbed count then.
         least_seconds: how long to measure each kind at least.
     """
     for run in kinds.values():
         run()  # to warm up
     turns: list[tuple[float, Turn]] = []
-    began, most = time.perf_counter(), max(_PATIENCE * rounds, _MOST_TURNS)
-    while len(turns) < most:
+    began = time.perf_counter()
+    while True:
         good = sum(stolen <= _MUCH for stolen, _ in turns)
-        if good >= rounds and (good >= _MOST_TURNS or time.perf_counter() - began >= least_seconds * len(kinds)):
+        enough = good >= rounds or len(turns) >= _PATIENCE * rounds
+        if enough and (good >= _MANY or time.perf_counter() - began >= least_seconds * len(kinds)):
             break
         started, before = time.perf_counter(), stolen_seconds()
         turn = {name: run() for name, run in kinds.items()}

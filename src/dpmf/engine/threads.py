@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -92,34 +93,40 @@ def run_blocks(
     n_workers = min(n_threads, size)
     results = np.zeros((size, size))
     schedule = Schedule(size, first_tier, n_workers)
-    # Entered by itself: to enter the condition is a call, and Ctrl-C in the middle of it would leave it locked.
+    # Plain locks, because the calling thread works too: Ctrl-C inside a condition or an event would leave it locked.
     lock = threading.Lock()
-    changed = threading.Condition(lock)
+    bells = [threading.Lock() for _ in range(n_workers)]  # locked: nothing has changed since the worker looked
+
+    def ring() -> None:
+        for bell in bells:
+            if bell.locked():
+                bell.release()
 
     def notify() -> None:
         with lock:
-            changed.notify_all()
+            ring()
 
     def loop(stopped: threading.Event, worker: int) -> None:
         while True:
             with lock:
-                while True:
-                    place = schedule.take(feed.is_ready, worker)
-                    if place is not None or schedule.finished or stopped.is_set():
-                        break
-                    changed.wait(_WAKE_SECONDS)
-                if place is None or stopped.is_set():
-                    return
+                bells[worker].acquire(blocking=False)
+                place = schedule.take(feed.is_ready, worker)
+                over = schedule.finished or stopped.is_set()
+            if over:
+                return
+            if place is None:
+                bells[worker].acquire(timeout=_WAKE_SECONDS)
+                continue
             results[place] = visit(*place, feed.get(*place))
             feed.release(*place)
             with lock:
                 schedule.finish(place[0])
-                changed.notify_all()
+                ring()
 
     feed: MemoryFeed | DiskFeed = (
         MemoryFeed(blocks)
         if capacity is None
-        else DiskFeed(blocks, capacity=capacity, notify=notify, first_tier=first_tier)
+        else DiskFeed(blocks, capacity=capacity, notify=notify, first_tier=first_tier, n_workers=n_workers)
     )
     with feed:
         _run(loop, n_workers)
@@ -130,31 +137,36 @@ def _run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
     """Run loop(stopped, number) on so many threads, this one among them; pass on the first error, or Ctrl-C."""
     stopped = threading.Event()
     errors: list[BaseException] = []
-    started: list[threading.Event] = []
+    started: list[int] = []
+    ended: list[int] = []
+    bell = threading.Lock()  # rung when a thread ends; see `run_blocks` for why it is a plain lock
 
-    def guarded(number: int, end: threading.Event | None = None) -> None:
+    def work(number: int) -> None:
         try:
             loop(stopped, number)
         except BaseException as error:
             errors.append(error)
             stopped.set()
-        finally:
-            if end is not None:
-                end.set()
+
+    def work_and_ring(number: int) -> None:
+        work(number)
+        ended.append(number)
+        with contextlib.suppress(RuntimeError):  # it rings already
+            bell.release()
+
+    def wait_for_others() -> None:
+        while len(ended) < len(started):
+            bell.acquire(timeout=_WAKE_SECONDS)
 
     try:
         for number in range(1, n_threads):
-            end = threading.Event()
-            threading.Thread(target=guarded, args=(number, end), name=f"dpmf-{number}", daemon=True).start()
-            started.append(end)
-        guarded(0)
-        # Events, because an interrupted Thread.join may take a running thread for an ended one.
-        while not all(end.wait(_WAKE_SECONDS) for end in started):
-            pass
+            threading.Thread(target=work_and_ring, args=(number,), name=f"dpmf-{number}", daemon=True).start()
+            started.append(number)
+        work(0)
+        wait_for_others()
     except BaseException:
         stopped.set()
-        for end in started:
-            end.wait()
+        wait_for_others()
         raise
     if errors:
         raise errors[0]

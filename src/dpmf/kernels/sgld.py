@@ -135,8 +135,8 @@ def _visit(
 def read_at_once(width: Any) -> Any:
     """Return how many numbers of the table a group of visits reads: 2·width each, and two each for the biases after.
 
-    Every visit begins a line after the last one. So the numbers of a group stay in the first-level cache, and what two
-    visits have in common serves other factors of theirs, with other signs.
+    Every visit begins a line after the last one, so that the numbers of a group stay in the first-level cache. A number
+    then serves several rows of the group, each with a sign of its own: their noise is uncorrelated, not independent.
     """
     return VISITS_AT_ONCE * (FLOATS_PER_LINE + 2) + 2 * width
 

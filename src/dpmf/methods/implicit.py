@@ -26,7 +26,7 @@ from dpmf.ratings import Ratings, Scale
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
 _SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
 _PLAIN: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
-_ROUNDS = 3
+_ROUNDS, _MANY_FROM = (3, 3), 3.0  # below and from that epsilon on
 _USER_RIDGES, _HELD_BELOW = (3.0, 1.0), 1.0  # below that epsilon factors are mostly noise, and are held down
 _ALPHA = 1.0
 
@@ -35,7 +35,8 @@ def implicit_defaults(budget: Budget) -> dict[str, Any]:
     """Return what the method chooses where nothing was said, from public facts alone; private factors come later."""
     if not budget.is_finite:
         return _PLAIN
-    return {"n_epochs": _ROUNDS, "regularization": _USER_RIDGES[budget.epsilon >= _HELD_BELOW], "alpha": _ALPHA}
+    rounds, ridge = _ROUNDS[budget.epsilon >= _MANY_FROM], _USER_RIDGES[budget.epsilon >= _HELD_BELOW]
+    return {"n_epochs": rounds, "regularization": ridge, "alpha": _ALPHA}
 
 
 def fit_observations(
