@@ -162,6 +162,16 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_LIFT", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
 )
+EXPLICIT_LAST = (
+    Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people"),
+    Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone"),
+)
+IMPLICIT_LAST = (
+    Constant(_OBSERVED_PLAN, "_USER_SHARE", (0.002, 0.0005, 0.01)),
+    Constant("dpmf.methods.implicit", "_HELD_BELOW", (1.0, 0.7, 3.0)),
+    Constant(_OBSERVED_ROUNDS, "_SPREAD_OF_COUNTS", (1.2, 1.0, 1.5)),
+    Constant(_OBSERVED_ROUNDS, "_LEAST_MEAN_GAIN", (3.0, 0.0, 1.0, 10.0)),
+)
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
 MOST_FACTORS = (4, 8, 16, 24)
 
@@ -279,13 +289,11 @@ def _split(world: World) -> tuple[Ratings, Ratings]:
 
 
 def _last(feedback: str, values: Values) -> tuple[Constant, ...]:
-    """Return what is chosen at last: how many factors there are at most, from where on, and what to do without."""
+    """Return what is chosen at last: how many factors there are at most, and what little depends on."""
     of = EXPLICIT[0] if feedback == "explicit" else IMPLICIT[0]
     least, _ = values[of.module, of.name]
     many = of._replace(values=tuple((least, most) for most in MOST_FACTORS if most >= least), ground="many people")
-    few = Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people")
-    alone = Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone")
-    return (many, few, alone) if feedback == "explicit" else (many,)
+    return many, *(EXPLICIT_LAST if feedback == "explicit" else IMPLICIT_LAST)
 
 
 def _chosen(values: Values, constant: Constant) -> str:

@@ -16,7 +16,7 @@ from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import GaussianEvent
 
 _FACTORS, _FACTOR_POINT = (4, 16), 10_000  # fewest and most; where they begin to grow, in epsilon times users
-_USER_SHARE = 0.002
+_USER_SHARE = 0.0005
 _POPULARITY_SHARES = (0.2, 0.4, 0.8)  # least, for an epsilon of 1, and most
 _SHARE_EXPONENT = 1.0
 _LEAST_EPSILON = 1e-3  # the share is at its most long before; a power of a much smaller number would overflow

@@ -36,9 +36,9 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 _RADIUS = 1.0  # the longest factors of a user that count in full
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round
-_SPREAD_OF_COUNTS = 1.2  # mean of √n times mean of 1/√n, n being how many items people have
+_SPREAD_OF_COUNTS = 1.5  # mean of √n times mean of 1/√n, n being how many items people have
 _LIFT = 0.5  # of the mean of √n: people who have fewer items than its square count in full in moments
-_LEAST_MEAN_GAIN = 3.0  # in likelihood, by the logarithm, of a mean of items' factors other than 0
+_LEAST_MEAN_GAIN = 1.0  # in likelihood, by the logarithm, of a mean of items' factors other than 0
 _SAMPLING = 0.3  # of what a random choice of people would add to noise
 
 
