@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import factor_rows
 from dpmf.kernels.gaussians import normal_table
 from dpmf.kernels.sgd import lanes_for
-from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, read_at_once, settle, sgld_block
+from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.kernels.sgld_reference import (
     block_noise_reference,
     settle_reference,
@@ -51,7 +51,7 @@ def mask_of(K: int, width: int) -> NDArray[np.float32]:
 
 
 def gaussians_for(source: str, width: int) -> NDArray[np.float32]:
-    return FRESH if source == "fresh" else normal_table(np.random.default_rng(5), 4096, read_at_once(width))
+    return FRESH if source == "fresh" else normal_table(np.random.default_rng(5), 4096, drawn_at_once(width))
 
 
 def block(rng: np.random.Generator, count: int = N_RATINGS) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

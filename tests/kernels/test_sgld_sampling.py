@@ -17,7 +17,7 @@ from scipy import stats
 from dpmf.engine.factors import factor_rows
 from dpmf.kernels.gaussians import normal_table
 from dpmf.kernels.sgd import lanes_for, visiting_order
-from dpmf.kernels.sgld import Dynamics, Side, read_at_once, settle, sgld_block
+from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.streams import mix, stream_key
 
 SIGNIFICANCE = 1e-3
@@ -70,7 +70,7 @@ def sample(
     fixed = sides[1].factors.copy()
     steps = np.empty(R * n, np.int64)
     steps[list(visiting_order(R * n, lanes_for(16)))] = np.arange(R * n)
-    gaussians = normal_table(rng, 1 << 16, read_at_once(16)) if table else np.zeros(0, np.float32)
+    gaussians = normal_table(rng, 1 << 16, drawn_at_once(16)) if table else np.zeros(0, np.float32)
     variance = run.temperature * run.step / (R * n)
     dynamics = Dynamics.of(run.step, run.scale, variance, run.prior, run.prior, -FAR, FAR)
     weights, mask = np.tile(system.weights, R).astype(np.float32), (np.arange(16) < K).astype(np.float32)

@@ -3,9 +3,9 @@
 Two sources. Fresh numbers come from a counter: Philox (Salmon et al. 2011, two words, seven rounds) makes two uniform
 words of a stream and a place, and Box and Muller's transform makes two normal numbers of them. So a number depends on
 its stream and place alone, whatever was drawn before. Numbers from a table are the same few again and again: a row
-takes neighbouring lines, a group of rows overlapping ones from one random line on, each row with a random sign. The
-sign keeps every mean at 0, and each of the table's sixteen columns has variance 1 exactly, so that however often the
-table is read, only shape and independence of the noise are approximate.
+takes neighbouring lines, a group of rows from one random line on, each row with a random sign. The sign keeps every
+mean at 0, and each of the table's sixteen columns has variance 1 exactly, so that however often the table is read, only
+shape and independence of the noise are approximate.
 
 >>> drawn = normal_row_reference(np.uint64(1), 1024)
 >>> bool(abs(drawn.mean()) < 0.1 and abs(drawn.std() - 1) < 0.1)

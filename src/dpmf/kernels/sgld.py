@@ -132,18 +132,8 @@ def _visit(
 
 
 @kernel
-def read_at_once(width: Any) -> Any:
-    """Return how many numbers of the table a group of visits reads: 2·width each, and two each for the biases after.
-
-    Every visit begins a line after the last one, so that the numbers of a group stay in the first-level cache. A number
-    then serves several rows of the group, each with a sign of its own: their noise is uncorrelated, not independent.
-    """
-    return VISITS_AT_ONCE * (FLOATS_PER_LINE + 2) + 2 * width
-
-
-@kernel
 def drawn_at_once(width: Any) -> Any:
-    """Return how many fresh numbers a group of visits takes: 2·width each, and after them two each for the biases."""
+    """Return how many numbers a group of visits takes: 2·width each, and after them two each for the biases."""
     return VISITS_AT_ONCE * 2 * (width + 1)
 
 
@@ -181,7 +171,7 @@ def sgld_block(
         weights: w, of the users.
         mask: shape (width,), 1 for columns below K and 0 beyond.
         dynamics: the numbers of the module's formulas.
-        gaussians: as `dpmf.kernels.gaussians.normal_table` makes it, with room for what `read_at_once` says; empty
+        gaussians: as `dpmf.kernels.gaussians.normal_table` makes it, with room for what `drawn_at_once` says; empty
             for fresh numbers.
         start: the number of the block's first step in the epoch.
         key: of the epoch's noise.
@@ -191,11 +181,9 @@ def sgld_block(
     width = np.int64(U.shape[1])
     flat_U = U.reshape(U.size)
     flat_V = V.reshape(V.size)
-    noise, n_lines = gaussians, np.int64(len(gaussians) - read_at_once(width)) // FLOATS_PER_LINE
-    stride, of_biases = np.int64(FLOATS_PER_LINE), VISITS_AT_ONCE * FLOATS_PER_LINE + 2 * width
+    noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     if not len(gaussians):
         noise, n_lines = np.empty(drawn_at_once(width), np.float32), np.int64(0)
-        stride, of_biases = 2 * width, VISITS_AT_ONCE * 2 * width
     lane_bits = 2 if lanes_for(width) == 4 else 0
     length = len(codes) >> lane_bits
     squared = 0.0
@@ -214,7 +202,7 @@ def sgld_block(
             squared += _visit(
                 p, start + place, len(codes), users, items, codes, table, flat_U, b, u_clocks, u_shares, u_prior,
                 flat_V, c, v_clocks, v_shares, v_prior, weights, mask, width, dynamics, noise,
-                base + (place - first) * stride, base + of_biases + 2 * (place - first),
+                base + (place - first) * 2 * width, base + VISITS_AT_ONCE * 2 * width + 2 * (place - first),
                 signs >> np.uint64(2 * (place - first)),
             )  # fmt: skip
     return squared
@@ -248,7 +236,7 @@ def settle(
     """
     factors, biases, clocks = side.factors, side.biases, side.clocks
     width = np.int64(factors.shape[1])
-    noise, n_lines = gaussians, np.int64(len(gaussians) - read_at_once(width)) // FLOATS_PER_LINE
+    noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     if not len(gaussians):
         noise, n_lines = np.empty(drawn_per_row(width), np.float32), np.int64(0)
     for row in range(len(biases)):

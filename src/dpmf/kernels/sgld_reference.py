@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.gaussians import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import visiting_order
-from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_per_row, read_at_once
+from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row
 from dpmf.streams import mix
 
 
@@ -85,22 +85,21 @@ def _group_reference(
     first: np.uint64, width: int, gaussians: NDArray[np.float32], key: np.uint64
 ) -> list[NDArray[np.float64]]:
     """Return the numbers of a group of visits for u, v, b and c, shapes (VISITS_AT_ONCE, width) and (…, 1)."""
-    visits, signs = np.arange(VISITS_AT_ONCE), np.ones((VISITS_AT_ONCE, 2, 1))
+    of_rows, signs = VISITS_AT_ONCE * 2 * width, np.ones((VISITS_AT_ONCE, 2, 1))
     if len(gaussians):
         word = mix(np.full(1, key + first))
         place = _places_reference(word, width, gaussians)[0]
-        drawn = gaussians[place : place + read_at_once(width)].astype(np.float64)
-        rows = drawn[visits[:, None] * FLOATS_PER_LINE + np.arange(2 * width)]
-        biases = drawn[-2 * VISITS_AT_ONCE :]
+        drawn = gaussians[place : place + drawn_at_once(width)].astype(np.float64)
         bits = mix(word) >> np.arange(2 * VISITS_AT_ONCE, dtype=np.uint64) & np.uint64(1)
         signs = np.where(bits, -1.0, 1.0).reshape(signs.shape)
     else:
-        words = mix(key + first + visits.astype(np.uint64))
+        words = mix(key + first + np.arange(VISITS_AT_ONCE, dtype=np.uint64))
         of_biases = mix(mix(np.full(1, key)) + first)[0]
-        rows = np.array([normal_row_reference(word, 2 * width) for word in words])
-        biases = normal_row_reference(of_biases, 2 * VISITS_AT_ONCE)
-    of_rows, of_both = (signs * drawn.reshape(VISITS_AT_ONCE, 2, -1) for drawn in (rows, biases))
-    return [of_rows[:, 0], of_rows[:, 1], of_both[:, 0], of_both[:, 1]]
+        rows = [normal_row_reference(word, 2 * width) for word in words]
+        drawn = np.concatenate([*rows, normal_row_reference(of_biases, 2 * VISITS_AT_ONCE)])
+    rows_drawn = signs * drawn[:of_rows].reshape(VISITS_AT_ONCE, 2, width)
+    biases = signs * drawn[of_rows:].reshape(VISITS_AT_ONCE, 2, 1)
+    return [rows_drawn[:, 0], rows_drawn[:, 1], biases[:, 0], biases[:, 1]]
 
 
 def settling_noise_reference(
@@ -118,6 +117,6 @@ def settling_noise_reference(
 
 def _places_reference(words: NDArray[np.uint64], width: int, gaussians: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return where in the table to begin, as words say."""
-    n_lines = (len(gaussians) - read_at_once(width)) // FLOATS_PER_LINE
+    n_lines = (len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     lines = (words >> np.uint64(32)) * np.uint64(n_lines) >> np.uint64(32)
     return lines.astype(np.int64) * FLOATS_PER_LINE

@@ -33,7 +33,7 @@ from dpmf.engine.tensorfile import Tensor
 from dpmf.engine.threads import run_blocks
 from dpmf.errors import DpmfError
 from dpmf.kernels.gaussians import normal_table
-from dpmf.kernels.sgld import Dynamics, Side, read_at_once, settle, sgld_block
+from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.methods.descent import Descent
 from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
@@ -110,7 +110,7 @@ class Chain:
         priors[:, : state.n_factors] = prior
         gaussians = np.zeros(0, np.float32)
         if table_size:
-            gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, read_at_once(width))
+            gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, drawn_at_once(width))
         return cls(
             state, density, user_counts[layout.user_order], item_counts[layout.item_order],
             weights[layout.user_order].astype(np.float32), priors, gaussians, noise_seed, every_item,
