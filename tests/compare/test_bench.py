@@ -65,7 +65,8 @@ def test_every_row_has_its_own_limit_and_ratio(ratings: Ratings) -> None:
     assert [row["factors"] for row in rows] == [4, 20]
     for row in rows:
         assert row["updates_per_second"] > 0
-        assert all(row[name] > 0 for name in ("roofline_ratio", "bfloat16_roofline_ratio", "over_one_thread"))
+        ratios = ("roofline_ratio", "bfloat16_roofline_ratio", "over_one_thread", "roofline_over_one_thread")
+        assert all(row[name] > 0 for name in ratios)
         assert not [name for name in row if "libmf" in name or "implicit" in name]
 
 

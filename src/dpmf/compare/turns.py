@@ -19,7 +19,7 @@ from pathlib import Path
 
 Turn = dict[str, float]
 _MUCH = 0.01  # of all processors' time
-_MANY, _PATIENCE = 30, 4
+_MANY, _PATIENCE = 40, 4
 _STEAL = 8  # its place in the line of all processors, after the name
 
 
