@@ -23,7 +23,7 @@ N_USERS, N_ITEMS, N_RATINGS = 12, 9, 401
 TABLE = np.arange(-2.0, 2.5, 0.5, dtype=np.float32)
 START, KEY = 1000, np.uint64(77)
 # Limits so narrow that a good part of the predictions is beyond them.
-DYNAMICS = Dynamics.of(0.03, 0.8, 2e-4, 0.3, 0.2, -0.4, 0.5)
+DYNAMICS = Dynamics.of(0.03, 0.8, 1e-4, 2e-4, 0.3, 0.2, -0.4, 0.5)
 FRESH = np.zeros(0, np.float32)
 
 
@@ -32,18 +32,14 @@ def side(n_rows: int, K: int, rng: np.random.Generator) -> Side:
     factors[:, :K] = rng.normal(0, 0.5 / K**0.25, (n_rows, K))
     prior = np.zeros(factors.shape[1], np.float32)
     prior[:K] = rng.uniform(0.5, 3, K)
-    return Side(
-        factors, rng.normal(0, 0.2, n_rows).astype(np.float32), rng.integers(0, START, n_rows),
-        rng.uniform(0.01, 0.1, n_rows).astype(np.float32), prior,
-    )  # fmt: skip
+    return Side(factors, rng.normal(0, 0.2, n_rows).astype(np.float32), rng.integers(0, START, n_rows), prior)
 
 
 def in_double(one: Side, K: int) -> Side:
-    factors, biases, clocks, shares, prior = one
+    factors, biases, clocks, prior = one
     return Side(
-        factors[:, :K].astype(np.float64), biases.astype(np.float64), clocks.copy(), shares.astype(np.float64),
-        prior[:K].astype(np.float64),
-    )  # fmt: skip
+        factors[:, :K].astype(np.float64), biases.astype(np.float64), clocks.copy(), prior[:K].astype(np.float64)
+    )
 
 
 def mask_of(K: int, width: int) -> NDArray[np.float32]:
@@ -60,22 +56,25 @@ def block(rng: np.random.Generator, count: int = N_RATINGS) -> tuple[NDArray[Any
 
 
 # One width for every way the rows are handled: in registers (1 to 8 lines) and in loops with and without a rest.
+@pytest.mark.parametrize("patience", [0, 12])
 @pytest.mark.parametrize("source", ["table", "fresh"])
 @pytest.mark.parametrize("K", [1, 10, 16, 32, 48, 64, 80, 96, 128, 144, 256, 400])
-def test_kernel_equals_the_reference_in_double_precision(K: int, source: str) -> None:
+def test_kernel_equals_the_reference_in_double_precision(K: int, source: str, patience: int) -> None:
     rng = np.random.default_rng(K)
     users, items, ratings = side(N_USERS, K, rng), side(N_ITEMS, K, rng), block(rng)
     weights, width = rng.uniform(0, 2, N_USERS).astype(np.float32), users.factors.shape[1]
     gaussians = gaussians_for(source, width)
     noise = block_noise_reference(N_RATINGS, K, width, gaussians, START, KEY)
     expected = in_double(users, K), in_double(items, K)
-    squared = sgld_block_reference(*ratings, TABLE, *expected, weights, DYNAMICS, noise, START, lanes_for(width))
-    got = sgld_block(*ratings, TABLE, users, items, weights, mask_of(K, width), DYNAMICS, gaussians, START, KEY)
+    dynamics = DYNAMICS._replace(patience=np.float32(patience))
+    squared = sgld_block_reference(*ratings, TABLE, *expected, weights, dynamics, noise, START, lanes_for(width))
+    got = sgld_block(*ratings, TABLE, users, items, weights, mask_of(K, width), dynamics, gaussians, START, KEY)
     assert got == pytest.approx(squared, rel=1e-4)
     for ours, theirs in zip((users, items), expected, strict=True):
         np.testing.assert_allclose(ours.factors[:, :K], theirs.factors, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(ours.biases, theirs.biases, rtol=1e-3, atol=1e-4)
         np.testing.assert_array_equal(ours.clocks, theirs.clocks)
+        assert (ours.clocks >= START).all()
         assert not ours.factors[:, K:].any()
 
 
@@ -86,8 +85,8 @@ def test_settling_equals_the_reference_in_double_precision(K: int, source: str) 
     theirs, width = in_double(ours, K), ours.factors.shape[1]
     gaussians = gaussians_for(source, width)
     noise = settling_noise_reference(N_USERS, K, width, gaussians, 40, KEY)
-    settle_reference(theirs, float(DYNAMICS.variance), noise, START)
-    settle(ours, mask_of(K, width), DYNAMICS.variance, gaussians, START, 40, KEY)
+    settle_reference(theirs, 1e-4, 0.3, 2e-4, noise, START)
+    settle(ours, np.float32(0.3), mask_of(K, width), DYNAMICS, gaussians, START, 40, KEY)
     np.testing.assert_allclose(ours.factors[:, :K], theirs.factors, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(ours.biases, theirs.biases, rtol=1e-4, atol=1e-5)
     assert not ours.clocks.any()
@@ -96,7 +95,7 @@ def test_settling_equals_the_reference_in_double_precision(K: int, source: str) 
 
 def test_a_prediction_beyond_the_limits_moves_nothing() -> None:
     """Beyond them the loss is flat, so only noise and priors act; here there is neither."""
-    still = Dynamics.of(0.1, 1.0, 0.0, 0.0, 0.0, -1.0, 1.0)
+    still = Dynamics.of(0.1, 1.0, 0.0, 0.0, 0.0, 0.0, -1.0, 1.0)
     place, code = np.zeros(1, np.uint16), np.zeros(1, np.uint8)
     users, items = (side(1, 16, np.random.default_rng(0)) for _ in range(2))
     users, items = (one._replace(prior=np.zeros(16, np.float32)) for one in (users, items))

@@ -18,6 +18,7 @@ from dpmf.engine.factors import factor_rows
 from dpmf.kernels.gaussians import normal_table
 from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
+from dpmf.methods.langevin import PARTS
 from dpmf.streams import mix, stream_key
 
 SIGNIFICANCE = 1e-3
@@ -61,9 +62,9 @@ def sample(
     sides = [
         Side(
             factor_rows(R * count, K), np.zeros(R * count, np.float32), np.zeros(R * count, np.int64),
-            (1 / np.bincount(places, minlength=R * count)).astype(np.float32), np.full(16, run.prior, np.float32),
+            np.full(16, run.prior, np.float32),
         )
-        for count, places in ((n_users, users), (n_items, items))
+        for count in (n_users, n_items)
     ]  # fmt: skip
     sides[0].factors[:, :K] = rng.normal(0, 0.3, (R * n_users, K))
     sides[1].factors[:, :K] = rng.normal(0, 0.3, (R * n_items, K)) if V is None else np.tile(V, (R, 1))
@@ -71,12 +72,13 @@ def sample(
     steps = np.empty(R * n, np.int64)
     steps[list(visiting_order(R * n, lanes_for(16)))] = np.arange(R * n)
     gaussians = normal_table(rng, 1 << 16, drawn_at_once(16)) if table else np.zeros(0, np.float32)
-    variance = run.temperature * run.step / (R * n)
-    dynamics = Dynamics.of(run.step, run.scale, variance, run.prior, run.prior, -FAR, FAR)
+    pull, patience = run.step / (R * n), R * n // PARTS
+    numbers = (run.step, run.scale, pull, run.temperature * pull, run.prior, run.prior, -FAR, FAR, patience)
+    dynamics = Dynamics.of(*numbers)
     weights, mask = np.tile(system.weights, R).astype(np.float32), (np.arange(16) < K).astype(np.float32)
     keys = mix(stream_key(3, "passes") + np.arange(3 * run.n_passes, dtype=np.uint64)).reshape(-1, 3)
     for key, *others in keys:
-        if V is not None:  # as they were, and owed no noise when their one rating comes
+        if V is not None:  # as they were, and up to date when their one rating comes
             sides[1].factors[:], sides[1].biases[:] = fixed, 0
             sides[1].clocks[items] = steps
         sgld_block(
@@ -84,7 +86,7 @@ def sample(
             dynamics, gaussians, 0, key,
         )  # fmt: skip
         for one, other in zip(sides, others, strict=True):
-            settle(one, mask, dynamics.variance, gaussians, R * n, 0, other)
+            settle(one, dynamics.user_prior, mask, dynamics, gaussians, R * n, 0, other)
     (U, b), (W, c) = ((one.factors[:, :K].astype(float), one.biases.astype(float)) for one in sides)
     return U.reshape(R, n_users, K), b.reshape(R, n_users), W.reshape(R, n_items, K), c.reshape(R, n_items)
 

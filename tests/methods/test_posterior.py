@@ -65,7 +65,7 @@ def test_an_adversary_cannot_lose_more_than_the_bound() -> None:
     rng = np.random.default_rng(0)
     bound = Bound(epsilon=100, width=4, cap=30, kappa=1.0, rho=2.0)
     reach, count = 2 + bound.kappa, 30
-    limits = Dynamics.of(0.0, 1.0, 0.0, 0.0, 0.0, -reach, reach)
+    limits = Dynamics.of(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, -reach, reach)
     weight = float(bound.weights(np.array([count]), np.array([100.0]))[0])
     worst = 0.0
     for size in (0.1, 1.0, 1e3, 1e6):
@@ -73,7 +73,7 @@ def test_an_adversary_cannot_lose_more_than_the_bound() -> None:
         def side(rows: int, size: float = size) -> Side:
             return Side(
                 rng.normal(0, size, (rows, 16)).astype(np.float32), rng.normal(0, size, rows).astype(np.float32),
-                np.zeros(rows, np.int64), np.ones(rows, np.float32), np.zeros(16, np.float32),
+                np.zeros(rows, np.int64), np.zeros(16, np.float32),
             )  # fmt: skip
 
         users, items, places = side(1), side(count), np.arange(count, dtype=np.uint16)

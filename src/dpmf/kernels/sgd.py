@@ -35,7 +35,7 @@ from dpmf.kernels.compiling import fast_kernel, kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE, descend
 
 _VISITS_AHEAD = 2  # in each lane
-_LANES = 4
+LANES = 4
 _LONG_ROW = 384
 
 
@@ -46,7 +46,7 @@ def lanes_for(width: Any) -> int:
     >>> lanes_for(64), lanes_for(1024)
     (4, 1)
     """
-    return _LANES if width < _LONG_ROW else 1
+    return LANES if width < _LONG_ROW else 1
 
 
 class Step(NamedTuple):
@@ -120,14 +120,14 @@ def sgd_block(
     for place in range(FLOATS_PER_LINE):
         state[place] = np.uint32(((seed >> np.uint64(32)) + np.uint64(place) * np.uint64(0x9E3779B9)) | np.uint64(1))
     squared = 0.0
-    length = len(codes) // _LANES if lanes_for(width) == _LANES else 0
+    length = len(codes) // LANES if lanes_for(width) == LANES else 0
     for turn in range(length):
-        for lane in range(_LANES):
+        for lane in range(LANES):
             squared += _visit(
                 lane * length + turn, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
                 width, stride, step.mean, step.eta, keep, factor_eta, state,
             )  # fmt: skip
-    for p in range(_LANES * length, len(codes)):
+    for p in range(LANES * length, len(codes)):
         squared += _visit(
             p, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
             width, stride, step.mean, step.eta, keep, factor_eta, state,

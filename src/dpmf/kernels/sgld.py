@@ -5,19 +5,19 @@ The density to sample from is exp(-E), with e = r - b_i - c_j - u_i·v_j, rating
     E = s Σ w_i min(max(e, r - high), r - low)² + Σ_ik P_k u_ik² + Σ_jk Q_k v_jk² + p Σ_i b_i² + q Σ_j c_j²:
 
 predictions count as if they ended at `low` and `high`, so that no rating can cost more than a known amount. One step of
-Langevin dynamics is θ ← θ - (η/2) ∇E + N(0, η). With the gradient estimated from one of N ratings, h = N η, and counts
-N_i and N_j of a user's and an item's ratings, a rating whose prediction is inside the limits moves
+Langevin dynamics is θ ← θ - (η/2) ∇E + N(0, η). With the gradient of the squared errors estimated from one of N
+ratings, and h = N η, a rating whose prediction is inside the limits moves
 
-    u_i += h (s w_i e v_j - P u_i / N_i),   v_j += h (s w_i e u_i - Q v_j / N_j),
-    b_i += h (s w_i e - p b_i / N_i),       c_j += h (s w_i e - q c_j / N_j),
+    u_i += h s w_i e v_j,    v_j += h s w_i e u_i,    b_i += h s w_i e,    c_j += h s w_i e,
 
-and every coordinate of every row gets noise of variance h / N, times a temperature. A row that a rating does not touch
-gets nothing but noise. So the noise is added up: a row's clock tells at which step of the epoch it was last brought up
-to date, and when it is read next it gets one draw for all steps since. Steps are numbered in the order of the epoch,
-blocks by `dpmf.engine.schedule` and ratings inside a block as `dpmf.kernels.sgd` visits them. What the kernels compute
-is said plainly in `dpmf.kernels.sgld_reference`.
+and at every step every row is pulled towards 0 by its prior, u ← (1 - h P / N) u and so on, and gets noise of variance
+h / N, times a temperature, on every coordinate. That needs no rating, so it is added up: a row's clock tells at which
+step of the epoch it was last brought up to date, and when it is read next it gets one pull and one draw for all steps
+since, unless they are so few that it makes no difference: they wait for more. Steps are numbered in the order of the
+epoch, blocks by `dpmf.engine.schedule` and ratings inside a block as `dpmf.kernels.sgd` visits them. What the kernels
+compute is said plainly in `dpmf.kernels.sgld_reference`.
 
->>> Dynamics.of(0.01, 1.0, 1e-6, 2.0, 2.0, -3.0, 3.0).step
+>>> Dynamics.of(0.01, 1.0, 1e-8, 1e-8, 2.0, 2.0, -3.0, 3.0).step
 np.float32(0.01)
 """
 
@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from dpmf.kernels.compiling import fast_kernel, kernel
 from dpmf.kernels.gaussians import normal_row
 from dpmf.kernels.hashing import mix_one
-from dpmf.kernels.langevin import drift
+from dpmf.kernels.langevin import drift, refresh
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgd import lanes_for
+from dpmf.kernels.sgd import LANES, lanes_for
 
 _VISITS_AHEAD = 2  # in each lane
 VISITS_AT_ONCE = 32  # a group, for which numbers are drawn, or found in the table, at once; a word has two signs each
+_TURNS_AT_ONCE = VISITS_AT_ONCE // LANES
 
 
 class Side(NamedTuple):
@@ -46,15 +47,13 @@ class Side(NamedTuple):
     Attributes:
         factors: shape (rows, width), contiguous, width a multiple of 16; columns beyond K hold zeros and keep them.
         biases: shape (rows,).
-        clocks: shape (rows,), int64, up to which step of the epoch a row has had its noise.
-        shares: shape (rows,), 1 / N_i or 1 / N_j.
+        clocks: shape (rows,), int64, up to which step of the epoch a row is up to date.
         prior: shape (width,), P or Q.
     """
 
     factors: NDArray[Any]
     biases: NDArray[Any]
     clocks: NDArray[np.int64]
-    shares: NDArray[Any]
     prior: NDArray[Any]
 
 
@@ -64,18 +63,22 @@ class Dynamics(NamedTuple):
     Attributes:
         step: h.
         scale: s.
+        pull: h / N.
         variance: of the noise per step and coordinate.
         user_prior, item_prior: p and q.
         low, high: where predictions end.
+        patience: what so many steps bring, or fewer, waits.
     """
 
     step: np.float32
     scale: np.float32
+    pull: np.float32
     variance: np.float32
     user_prior: np.float32
     item_prior: np.float32
     low: np.float32
     high: np.float32
+    patience: np.float32 = np.float32(0)
 
     @classmethod
     def of(cls, *numbers: float) -> Dynamics:
@@ -97,37 +100,33 @@ def _signed(sd: Any, word: Any) -> Any:
 
 @numba.njit(inline="always")
 def _visit(
-    p: Any, now: Any, stop: Any, users: Any, items: Any, codes: Any, table: Any,
-    U: Any, b: Any, u_clocks: Any, u_shares: Any, u_prior: Any, V: Any, c: Any, v_clocks: Any, v_shares: Any,
-    v_prior: Any, weights: Any, mask: Any, width: Any, dynamics: Any, noise: Any, slot: Any, bias_slot: Any,
-    signs: Any,
+    p: Any, now: Any, stop: Any, patience: Any, users: Any, items: Any, codes: Any, table: Any,
+    U: Any, b: Any, u_clocks: Any, u_prior: Any, V: Any, c: Any, v_clocks: Any, v_prior: Any, weights: Any,
+    mask: Any, width: Any, dynamics: Any, noise: Any, slot: Any, bias_slot: Any, signs: Any,
 ) -> Any:  # fmt: skip
     i = users[p]
     j = items[p]
-    coming = items[min(p + _VISITS_AHEAD, stop - 1)]
-    u_sd = np.sqrt(dynamics.variance * np.float32(now - u_clocks[i]))
-    v_sd = np.sqrt(dynamics.variance * np.float32(now - v_clocks[j]))
-    u_clocks[i] = now
-    v_clocks[j] = now
-    u_sd = _signed(u_sd, signs)
-    v_sd = _signed(v_sd, signs >> np.uint64(1))
-    bias = b[i] + u_sd * noise[bias_slot]
-    item_bias = c[j] + v_sd * noise[bias_slot + 1]
+    coming = items[min(p + np.uint64(_VISITS_AHEAD), stop - np.uint64(1))]
+    bias = refresh(
+        U, b, u_clocks, u_prior, np.int64(i), width, now, patience, mask, noise, slot, bias_slot,
+        signs, dynamics.pull, dynamics.pull * dynamics.user_prior, dynamics.variance,
+    )  # fmt: skip
+    item_bias = refresh(
+        V, c, v_clocks, v_prior, np.int64(j), width, now, patience, mask, noise, slot + width, bias_slot + 1,
+        signs >> np.uint64(1), dynamics.pull, dynamics.pull * dynamics.item_prior, dynamics.variance,
+    )  # fmt: skip
     rating = table[codes[p]]
     least = rating - dynamics.high
     most = rating - dynamics.low
-    u_pull = dynamics.step * u_shares[i]
-    v_pull = dynamics.step * v_shares[j]
     gain = dynamics.step * dynamics.scale * weights[i]
     e = drift(
         U, np.int64(i) * width, V, np.int64(j) * width, np.int64(coming) * width, width,
-        noise, slot, slot + width, u_sd, v_sd, mask, u_prior, v_prior, u_pull, v_pull,
         rating - bias - item_bias, least, most, gain,
     )  # fmt: skip
     clipped = min(max(e, least), most)
     moved = gain * e if clipped == e else np.float32(0)
-    b[i] = (np.float32(1) - u_pull * dynamics.user_prior) * bias + moved
-    c[j] = (np.float32(1) - v_pull * dynamics.item_prior) * item_bias + moved
+    b[i] = bias + moved
+    c[j] = item_bias + moved
     return np.float64(clipped) * np.float64(clipped)
 
 
@@ -144,6 +143,20 @@ def _draw(key: np.uint64, start: int, count: int, width: Any, noise: NDArray[np.
         normal_row(mix_one(key + np.uint64(start + place)), place * 2 * width, 2 * width, noise)
     of_biases = mix_one(mix_one(key) + np.uint64(start))
     normal_row(of_biases, VISITS_AT_ONCE * 2 * width, 2 * VISITS_AT_ONCE, noise)
+
+
+@numba.njit(inline="always")
+def _numbers(key: Any, now: Any, width: Any, n_lines: Any, noise: Any) -> Any:
+    """Return where the numbers of a group of visits begin, those for rows and for biases, and their signs."""
+    slot = np.int64(0)
+    signs = np.uint64(0)
+    if n_lines:
+        word = mix_one(key + np.uint64(now))
+        slot = _table_place(word, n_lines)
+        signs = mix_one(word)
+    else:
+        _draw(key, now, VISITS_AT_ONCE, width, noise)
+    return slot, slot + VISITS_AT_ONCE * 2 * width, signs
 
 
 @fast_kernel
@@ -176,35 +189,42 @@ def sgld_block(
         start: the number of the block's first step in the epoch.
         key: of the epoch's noise.
     """
-    U, b, u_clocks, u_shares, u_prior = of_users
-    V, c, v_clocks, v_shares, v_prior = of_items
+    U, b, u_clocks, u_prior = of_users
+    V, c, v_clocks, v_prior = of_items
     width = np.int64(U.shape[1])
     flat_U = U.reshape(U.size)
     flat_V = V.reshape(V.size)
     noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     if not len(gaussians):
         noise, n_lines = np.empty(drawn_at_once(width), np.float32), np.int64(0)
-    lane_bits = 2 if lanes_for(width) == 4 else 0
-    length = len(codes) >> lane_bits
+    patience = np.int64(dynamics.patience)
     squared = 0.0
-    for first in range(0, len(codes), VISITS_AT_ONCE):
-        last = min(first + VISITS_AT_ONCE, len(codes))
-        base, signs = np.int64(0), np.uint64(0)
-        if n_lines:
-            word = mix_one(key + np.uint64(start + first))
-            base, signs = _table_place(word, n_lines), mix_one(word)
-        else:
-            _draw(key, start + first, last - first, width, noise)
-        for place in range(first, last):
-            p = place
-            if place < length << lane_bits:
-                p = (place & ((1 << lane_bits) - 1)) * length + (place >> lane_bits)
+    length = len(codes) // LANES if lanes_for(width) == LANES else 0
+    for first in range(0, length, _TURNS_AT_ONCE):
+        place = LANES * first
+        slot, bias_slot, signs = _numbers(key, start + place, width, n_lines, noise)
+        for turn in range(first, min(first + _TURNS_AT_ONCE, length)):
+            for lane in range(LANES):
+                squared += _visit(
+                    np.uint64(lane * length + turn), start + place, np.uint64(len(codes)), patience, users, items,
+                    codes, table, flat_U, b, u_clocks, u_prior, flat_V, c, v_clocks, v_prior, weights, mask, width,
+                    dynamics, noise, slot, bias_slot, signs,
+                )  # fmt: skip
+                place += 1
+                slot += 2 * width
+                bias_slot += 2
+                signs >>= np.uint64(2)
+    for first in range(LANES * length, len(codes), VISITS_AT_ONCE):
+        slot, bias_slot, signs = _numbers(key, start + first, width, n_lines, noise)
+        for place in range(first, min(first + VISITS_AT_ONCE, len(codes))):
             squared += _visit(
-                p, start + place, len(codes), users, items, codes, table, flat_U, b, u_clocks, u_shares, u_prior,
-                flat_V, c, v_clocks, v_shares, v_prior, weights, mask, width, dynamics, noise,
-                base + (place - first) * 2 * width, base + VISITS_AT_ONCE * 2 * width + 2 * (place - first),
-                signs >> np.uint64(2 * (place - first)),
+                np.uint64(place), start + place, np.uint64(len(codes)), patience, users, items,
+                codes, table, flat_U, b, u_clocks, u_prior, flat_V, c, v_clocks, v_prior, weights, mask, width,
+                dynamics, noise, slot, bias_slot, signs,
             )  # fmt: skip
+            slot += 2 * width
+            bias_slot += 2
+            signs >>= np.uint64(2)
     return squared
 
 
@@ -217,30 +237,32 @@ def drawn_per_row(width: Any) -> Any:
 @fast_kernel
 def settle(
     side: Side,  # out: factors, biases, clocks
+    bias_prior: np.float32,
     mask: NDArray[np.float32],
-    variance: np.float32,
+    dynamics: Dynamics,
     gaussians: NDArray[np.float32],
     now: int,
     first: int,
     key: np.uint64,
 ) -> None:
-    """Give all rows the noise they are owed at a step, and set their clocks back to 0.
+    """Bring all rows up to date at a step, and set their clocks back to 0.
 
     Args:
         side: what changes.
-        mask, gaussians: as in `sgld_block`.
-        variance: of the noise per step and coordinate.
+        bias_prior: p or q.
+        mask, dynamics, gaussians: as in `sgld_block`.
         now: the step; at the end of an epoch, the number of its ratings.
         first: the number of the first row among all of its kind.
         key: of the noise.
     """
-    factors, biases, clocks = side.factors, side.biases, side.clocks
+    factors, biases, clocks, prior = side
     width = np.int64(factors.shape[1])
     noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     if not len(gaussians):
         noise, n_lines = np.empty(drawn_per_row(width), np.float32), np.int64(0)
     for row in range(len(biases)):
-        sd = np.sqrt(variance * np.float32(now - clocks[row]))
+        due = np.float32(now - clocks[row])
+        sd, pulled = np.sqrt(dynamics.variance * due), dynamics.pull * due
         clocks[row] = 0
         word = mix_one(key + np.uint64(first + row))
         place = np.int64(0)
@@ -250,5 +272,5 @@ def settle(
         else:
             normal_row(word, 0, len(noise), noise)
         for k in range(width):
-            factors[row, k] += sd * mask[k] * noise[place + k]
-        biases[row] += sd * noise[place + width]
+            factors[row, k] = (np.float32(1) - pulled * prior[k]) * factors[row, k] + sd * mask[k] * noise[place + k]
+        biases[row] = (np.float32(1) - pulled * bias_prior) * biases[row] + sd * noise[place + width]

@@ -1,9 +1,9 @@
 """What `dpmf.kernels.sgld` computes, in plain NumPy.
 
 >>> import numpy as np
->>> def side(): return Side(np.ones((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.ones(1), np.zeros(1))
+>>> def side(): return Side(np.ones((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
 >>> users, items, place = side(), side(), np.array([0])
->>> dynamics = Dynamics(0.1, 1.0, 0.0, 0.0, 0.0, -9.0, 9.0)
+>>> dynamics = Dynamics(0.1, 1.0, 0.0, 0.0, 0.0, 0.0, -9.0, 9.0)
 >>> sgld_block_reference(place, place, place, np.array([3.0]), users, items, np.ones(1), dynamics, [[0, 0, 0, 0]], 0, 1)
 4.0
 >>> users.factors, users.biases
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.gaussians import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgd import visiting_order
+from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row
 from dpmf.streams import mix
 
@@ -44,41 +44,57 @@ def sgld_block_reference(
         noise: shape (n, 2 K + 2), standard normal numbers for u, v, b and c at every step; see `block_noise_reference`.
         lanes: as `visiting_order` takes them.
     """
-    step, scale, variance, user_prior, item_prior, low, high = dynamics
-    (U, b, u_clocks, u_shares, P), (V, c, v_clocks, v_shares, Q) = of_users, of_items
+    step, scale, pull, variance, user_prior, item_prior, low, high, patience = dynamics
+    (U, b), (V, c) = of_users[:2], of_items[:2]
     K, squared = U.shape[1], 0.0
     for place, p in enumerate(visiting_order(len(codes), lanes)):
         i, j, r, drawn, now = users[p], items[p], table[codes[p]], np.asarray(noise[place]), start + place
-        u_sd, v_sd = np.sqrt(variance * (now - u_clocks[i])), np.sqrt(variance * (now - v_clocks[j]))
-        u_clocks[i] = v_clocks[j] = now
-        u, v = U[i] + u_sd * drawn[:K], V[j] + v_sd * drawn[K : 2 * K]
-        bias, item_bias = b[i] + u_sd * drawn[2 * K], c[j] + v_sd * drawn[2 * K + 1]
-        e = r - bias - item_bias - u @ v
+        for row, side, prior, own in (
+            (i, of_users, user_prior, np.r_[drawn[:K], drawn[2 * K]]),
+            (j, of_items, item_prior, np.r_[drawn[K : 2 * K], drawn[2 * K + 1]]),
+        ):
+            if now - side.clocks[row] > patience:
+                _bring_up_to_date(side, row, prior, own, pull, variance, now)
+                side.clocks[row] = now
+        e = r - b[i] - c[j] - U[i] @ V[j]
         squared += float(np.clip(e, r - high, r - low)) ** 2
-        moved = scale * weights[i] * e if r - high <= e <= r - low else 0.0
-        U[i] = u + step * (moved * v - P * u * u_shares[i])
-        V[j] = v + step * (moved * u - Q * v * v_shares[j])
-        b[i] = bias + step * (moved - user_prior * bias * u_shares[i])
-        c[j] = item_bias + step * (moved - item_prior * item_bias * v_shares[j])
+        moved = step * scale * weights[i] * e if r - high <= e <= r - low else 0.0
+        U[i], V[j] = U[i] + moved * V[j], V[j] + moved * U[i]
+        b[i] += moved
+        c[j] += moved
     return squared
 
 
-def settle_reference(side: Side, variance: float, noise: NDArray[Any], now: int) -> None:
+def settle_reference(
+    side: Side, pull: float, bias_prior: float, variance: float, noise: NDArray[Any], now: int
+) -> None:
     """Do what `settle` does with standard normal numbers, shape (rows, K + 1), without padding."""
-    sds = np.sqrt(variance * (now - side.clocks))
-    side.factors[:] += sds[:, None] * noise[:, :-1]
-    side.biases[:] += sds * noise[:, -1]
+    for row, own in enumerate(noise):
+        _bring_up_to_date(side, row, bias_prior, own, pull, variance, now)
     side.clocks[:] = 0
+
+
+def _bring_up_to_date(
+    side: Side, row: int, bias_prior: Any, noise: NDArray[Any], pull: Any, variance: Any, now: int
+) -> None:
+    """Give a row the pull and the noise of all steps since it was last up to date."""
+    due = now - side.clocks[row]
+    sd = np.sqrt(variance * due)
+    side.factors[row] = (1 - pull * due * side.prior) * side.factors[row] + sd * noise[:-1]
+    side.biases[row] = (1 - pull * due * bias_prior) * side.biases[row] + sd * noise[-1]
 
 
 def block_noise_reference(
     count: int, K: int, width: int, gaussians: NDArray[np.float32], start: int, key: np.uint64
 ) -> NDArray[np.float64]:
     """Return the numbers that `sgld_block` draws at `count` steps, shape (count, 2 K + 2)."""
-    firsts = np.arange(start, start + count, VISITS_AT_ONCE).astype(np.uint64)
-    groups = [_group_reference(first, width, gaussians, key) for first in firsts]
-    u, v, b, c = (np.concatenate(part)[:count] for part in zip(*groups, strict=True))
-    return np.hstack([u[:, :K], v[:, :K], b, c])
+    together = count - count % lanes_for(width)  # visited lane by lane; a new group begins with those left
+    drawn = []
+    for first, last in ((0, together), (together, count)):
+        for place in range(first, last, VISITS_AT_ONCE):
+            u, v, b, c = _group_reference(np.uint64(start + place), width, gaussians, key)
+            drawn.append(np.hstack([u[:, :K], v[:, :K], b, c])[: last - place])
+    return np.concatenate(drawn)
 
 
 def _group_reference(

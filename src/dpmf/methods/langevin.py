@@ -39,6 +39,7 @@ from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
 
 _SHAPE, _RATE = 1.0, 1.0  # of the Gamma priors of the precisions
+PARTS = 256  # of an epoch: what fewer steps than one of them bring waits, for it makes no difference
 
 Array = NDArray[np.float64]
 
@@ -129,21 +130,19 @@ class Chain:
         u_clocks, v_clocks = (np.where(counts, 0, count) for counts in (self.user_counts, self.item_counts))
         if self.every_item:
             v_clocks[:] = 0
-            self._pull_unrated_items(rate)
-        u_shares, v_shares = (_inverse(counts) for counts in (self.user_counts, self.item_counts))
         P, Q = self.priors
 
         def visit(strip: int, tier: int, block: Block) -> float:
             u, v = slice(strips[strip], strips[strip + 1]), slice(tiers[tier], tiers[tier + 1])
-            of_users = Side(state.U[u], state.b[u], u_clocks[u], u_shares[u], P)
-            of_items = Side(state.V[v], state.c[v], v_clocks[v], v_shares[v], Q)
+            of_users = Side(state.U[u], state.b[u], u_clocks[u], P)
+            of_items = Side(state.V[v], state.c[v], v_clocks[v], Q)
             squared = sgld_block(
                 *block, table, of_users, of_items, self.weights[u], mask, dynamics, self.gaussians,
                 starts[strip, tier], keys[0],
             )  # fmt: skip
             if tier == tier_at(strip, size - 1, first_tier, size):  # the last block of its strip and of its tier
-                for side, first, key in ((of_users, u.start, keys[1]), (of_items, v.start, keys[2])):
-                    settle(side, mask, dynamics.variance, self.gaussians, count, int(first), key)
+                settle(of_users, dynamics.user_prior, mask, dynamics, self.gaussians, count, int(u.start), keys[1])
+                settle(of_items, dynamics.item_prior, mask, dynamics, self.gaussians, count, int(v.start), keys[2])
             if state.mapped is not None:
                 state.mapped.put_away(strips[strip], strips[strip + 1])
             return squared
@@ -169,12 +168,6 @@ class Chain:
             drawn = random.gamma(_SHAPE + np.count_nonzero(counts) / 2, 1 / (_RATE + squares / heat))
             prior[:K] = np.minimum(drawn, most)
 
-    def _pull_unrated_items(self, rate: float) -> None:
-        """Do to items that nobody rated what an epoch does to others but for their ratings and for noise."""
-        unrated = self.item_counts == 0
-        self.state.V[unrated] *= 1 - np.float32(rate) * self.priors[1]
-        self.state.c[unrated] *= np.float32(1 - rate * self.density.bias_prior)
-
     def tensors(self) -> dict[str, Tensor]:
         """Return what an epoch changes, for a snapshot."""
         return {**self.state.tensors(), "priors": self.priors}
@@ -187,9 +180,11 @@ class Chain:
                 self.state.mapped.put_away(first, last)
 
     def _dynamics(self, rate: float) -> Dynamics:
-        density, variance = self.density, self.density.temperature * rate / len(self.state.grid)
-        prior = density.bias_prior
-        return Dynamics.of(rate, density.scale, variance, prior, prior, density.low, density.high)
+        density, pull, prior = self.density, rate / len(self.state.grid), self.density.bias_prior
+        return Dynamics.of(
+            rate, density.scale, pull, density.temperature * pull, prior, prior, density.low, density.high,
+            len(self.state.grid) // PARTS,
+        )  # fmt: skip
 
     def _mask(self) -> NDArray[np.float32]:
         return (np.arange(self.state.U.shape[1]) < self.state.n_factors).astype(np.float32)
@@ -203,7 +198,3 @@ class Chain:
             starts[strip, tier] = done
             done += grid.count(strip, tier)
         return starts
-
-
-def _inverse(counts: NDArray[np.int64]) -> NDArray[np.float32]:
-    return (1 / np.maximum(counts, 1)).astype(np.float32)
