@@ -36,7 +36,7 @@ from dpmf.methods.sgd import Callback
 from dpmf.ratings import Ratings
 from dpmf.ratings.external import external_ratings
 from dpmf.ratings.locating import Located, located
-from dpmf.ratings.ondisk import RatingsOnDisk, Source, is_store
+from dpmf.ratings.ondisk import RatingsOnDisk, Source, is_store, with_positions
 from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.reading import refuse_options
 
@@ -155,10 +155,7 @@ class _Split:
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield the training part of every piece; to be called once."""
-        done = 0
-        for piece in self._source.pieces():
-            positions = self.user_ids.hash_order[done : done + piece.n_users]
-            done += piece.n_users
+        for positions, piece in with_positions(self._source):
             if not self._holdout:
                 yield piece
                 continue

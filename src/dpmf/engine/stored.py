@@ -9,8 +9,11 @@ StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,14 +25,15 @@ from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.factors import padded
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, new_folder, scratch_file
-from dpmf.ratings import Items, Scale
+from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.ondisk import FILES as COLUMN_FILES
-from dpmf.ratings.ondisk import RatingsOnDisk, Source
+from dpmf.ratings.ondisk import RatingsOnDisk, Source, with_positions
 
 logger = logging.getLogger(__name__)
 
 FILES = (*COLUMN_FILES, "blocks")
+Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
 _LEAST_MEMORY = 1 << 26  # little beside the program itself, which takes about three times this: never refused
 
 
@@ -73,16 +77,25 @@ class StoredRatings:
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
-        by_hash, indptr, done = self.user_ids.hash_order, self.columns.indptr, 0
+        indptr = self.columns.indptr
         with scratch_file(self.columns.folder) as file:
             file.truncate(4 * int(indptr[-1]))
-            for piece in self.columns.pieces():
-                places = indptr[by_hash[done : done + piece.n_users]].tolist()
+            for positions, piece in with_positions(self.columns):
+                places = indptr[positions].tolist()
                 starts = piece.indptr.tolist()
                 for place, start, end in zip(places, starts[:-1], starts[1:], strict=True):
                     os.pwrite(file.fileno(), piece.items[start:end].data, 4 * place)
-                done += piece.n_users
             return indptr, np.memmap(file, np.int32, "r")
+
+    @contextlib.contextmanager
+    def thinned(self, leave: Leave) -> Iterator[StoredRatings]:
+        """Yield a store of fewer ratings, in a folder that is readable by its owner only and removed in the end.
+
+        Args:
+            leave: returns what is left of a piece, with the same users; it is given their positions among all users.
+        """
+        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
+            yield StoredRatings.build(_Thinned(self.columns, leave), Path(folder) / "store", memory=self.memory)
 
     @property
     def user_ids(self) -> Ids:
@@ -98,6 +111,11 @@ class StoredRatings:
     def scale(self) -> Scale:
         """The rating scale."""
         return self.columns.scale
+
+    @property
+    def name(self) -> str:
+        """What to call the data set."""
+        return self.columns.name
 
     @property
     def n_users(self) -> int:
@@ -116,6 +134,30 @@ class StoredRatings:
         return (
             f"StoredRatings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
         )
+
+
+AnyRatings = Ratings | StoredRatings
+
+
+def parts_of(ratings: AnyRatings) -> Iterator[tuple[NDArray[np.int64], Ratings]]:
+    """Yield ratings as they can be in memory, all at once or piece by piece, with the positions of their users."""
+    if isinstance(ratings, StoredRatings):
+        yield from with_positions(ratings.columns)
+    else:
+        yield np.arange(ratings.n_users), ratings
+
+
+class _Thinned:
+    """What is left of every piece of a source."""
+
+    def __init__(self, source: Source, leave: Leave) -> None:
+        self.user_ids, self.catalogue = source.user_ids, source.catalogue
+        self.scale, self.name = source.scale, source.name
+        self._source, self._leave = source, leave
+
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield the pieces."""
+        return (self._leave(piece, positions) for positions, piece in with_positions(self._source))
 
 
 @dataclass(frozen=True)
