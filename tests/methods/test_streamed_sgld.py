@@ -6,15 +6,19 @@ import math
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dpmf.engine import layout
+from dpmf.engine import stored as stored_ratings
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.stored import Room, StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import SGLD
+from dpmf.methods.private_sgld import SampledSteps
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -23,7 +27,8 @@ from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 PAPER = SGLD(n_factors=5, n_epochs=4, budget=Budget(2000), mode="paper", cap=20, rho=3.0, noise_seed=7, seed=5)
-MODES = pytest.mark.parametrize("method", [PAPER], ids=["paper"])
+CERTIFIED = SGLD(n_factors=3, n_epochs=4, budget=Budget(3.0), sampling_rate=0.4, cap=15, noise_seed=4)
+MODES = pytest.mark.parametrize("method", [PAPER, CERTIFIED], ids=["paper", "certified"])
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +174,50 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(method: SGLD, tmp_path:
     assert bits(resumed) == bits(method.fit(ratings, user_budgets=budgets))
     with pytest.raises(InvalidArgument, match="another run"):
         method.fit(stored, checkpoint=plan)
+
+
+def test_a_certified_run_goes_on_in_the_way_it_began(tmp_path: Path, ratings: Ratings) -> None:
+    stored, plan = store(ratings, tmp_path), Checkpoint(tmp_path / "run", resume=True)
+    CERTIFIED.fit(stored, checkpoint=plan)
+    with pytest.raises(InvalidArgument, match=r"data: '[0-9a-f]{8}, streamed' there, '[0-9a-f]{8}' here"):
+        CERTIFIED.fit(ratings, checkpoint=plan)
+
+
+def test_a_certified_run_stopped_in_a_step_loses_that_step(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, plan = store(ratings, tmp_path), Checkpoint(tmp_path / "run", resume=True)
+    method, fitted, parts = replace(CERTIFIED, cap=None, noise_seed=None), SampledSteps._fitted, list[int]()
+
+    def dying(self: SampledSteps, part: Ratings, shares: NDArray[np.float64]) -> Any:
+        parts.append(part.n_users)
+        if len(parts) == len(stored.columns.checksums) + 3:
+            raise KeyboardInterrupt
+        return fitted(self, part, shares)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SampledSteps, "_fitted", dying)
+        with pytest.raises(KeyboardInterrupt):
+            method.fit(stored, checkpoint=plan)
+    model = method.fit(stored, checkpoint=plan)
+    assert [record.epoch for record in model.history] == [1, 3, 4]
+    assert model.guarantee.certified
+
+
+def test_threads_are_as_many_as_sums_fit_in_memory(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    on_disk, sums = store(ratings, tmp_path), 8 * 4 * 80
+    assert Room.for_sums(on_disk, 3, 2) == Room(2, None, on_disk.columns.folder)  # so little is never refused
+    monkeypatch.setattr(stored_ratings, "_LEAST_MEMORY", 0)
+    always = 5 * sums + sums // 2
+    for memory, n_threads in ((always + sums, 1), (always + 3 * sums - 1, 2), (always + 3 * sums, 3)):
+        caplog.clear()
+        room = Room.for_sums(replace(on_disk, memory=memory), 3, 3)
+        assert (room.n_threads, room.user_folder) == (n_threads, None)
+        assert ("each holds 1 MB of sums" in caplog.text) == (n_threads < 3)
+    with pytest.raises(InvalidArgument, match=r"too little for 3 factors: sums for all items take .* allow that much"):
+        CERTIFIED.fit(replace(on_disk, memory=always + sums - 1))
 
 
 def test_nobody_left_is_refused(tmp_path: Path, ratings: Ratings) -> None:

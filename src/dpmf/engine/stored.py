@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 FILES = (*COLUMN_FILES, "blocks")
 Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
+_BESIDE_SUMS = 5  # arrays of their size: averages, and noise, noisy sums and steps while these are made
 _LEAST_MEMORY = 1 << 26  # little beside the program itself, which takes about three times this: never refused
 
 
@@ -193,22 +194,50 @@ class Room:
         if of_users <= memory // 2 and always + of_users + block <= limit:
             return cls(n_threads, cls._capacity(ratings, always + of_users))
         if always + strip + block > limit:
-            raise InvalidArgument(
-                f"{_megabytes(memory)} of memory is too little for {n_factors} factors: one strip of users and all "
-                f"items take {_megabytes(always + strip + block)}; allow that much, or use fewer factors"
-            )
-        most = min(n_threads, blocks.size)
-        fitting = min((limit - always - block) // strip, most)
-        if fitting < most:
-            logger.warning(
-                "using %d of %d threads, because each holds %s of user factors: allow %s of memory to use all",
-                fitting, most, _megabytes(strip), _megabytes(always + most * strip + block),
-            )  # fmt: skip
+            raise _too_little(memory, n_factors, "one strip of users and all items", always + strip + block)
+        fitting = _fitting(min(n_threads, blocks.size), always + block, strip, limit, "user factors")
         return cls(fitting, cls._capacity(ratings, always + fitting * strip), ratings.columns.folder)
+
+    @classmethod
+    def for_sums(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
+        """Share out the memory where every thread adds up a number for each factor and bias of an item.
+
+        User factors, which are wanted at the end only, go to the disk as above; there are no more threads than sums
+        fit. Pieces of ratings are small, and do not count.
+
+        Raises:
+            InvalidArgument: not even one thread can work in it.
+        """
+        memory, limit = ratings.memory, max(ratings.memory, _LEAST_MEMORY)
+        sums = 8 * (n_factors + 1) * ratings.n_items
+        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items
+        if always + sums > limit:
+            raise _too_little(memory, n_factors, "sums for all items", always + sums)
+        fitting = _fitting(n_threads, always, sums, limit, "sums")
+        on_disk = 4 * n_factors * ratings.n_users > memory // 2
+        return cls(fitting, user_folder=ratings.columns.folder if on_disk else None)
 
     @staticmethod
     def _capacity(ratings: StoredRatings, resident: int) -> int:
         return max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1)
+
+
+def _fitting(wanted: int, always: int, each: int, limit: int, what: str) -> int:
+    """Return how many threads fit that hold so many bytes each beside what is always there; one does."""
+    fitting = min((limit - always) // each, wanted)
+    if fitting < wanted:
+        logger.warning(
+            "using %d of %d threads, because each holds %s of %s: allow %s of memory to use all",
+            fitting, wanted, _megabytes(each), what, _megabytes(always + wanted * each),
+        )  # fmt: skip
+    return fitting
+
+
+def _too_little(memory: int, n_factors: int, what: str, needed: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"{_megabytes(memory)} of memory is too little for {n_factors} factors: {what} take {_megabytes(needed)}; "
+        "allow that much, or use fewer factors"
+    )
 
 
 def _megabytes(count: int) -> str:

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
+from dpmf.engine.stored import AnyRatings, Room, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.checks import PERSONAL, declared, public_facts
+from dpmf.methods.counted import counted_ratings
+from dpmf.methods.folding import folded
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import RELEASES
 from dpmf.methods.private_run import private_run
 from dpmf.methods.private_sgld import BIAS_RIDGE, SampledSteps, SteppingPlan, sampled_shares
 from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
-from dpmf.ratings.trimming import trimmed
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld import SGLD
@@ -39,7 +39,7 @@ Callback = Callable[[EpochRecord], bool | None]
 
 def fit_certified(
     method: SGLD,
-    ratings: Ratings,
+    ratings: AnyRatings,
     n_threads: int,
     callbacks: tuple[Callback, ...],
     checkpoint: Checkpoint | None,
@@ -60,15 +60,20 @@ def fit_certified(
         assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])], seeded=noise.seeded,
     )  # fmt: skip
     shares = sampled_shares(personal_epsilons(ratings.user_ids, method.budget, user_budgets), plan)
-    counted = ratings if method.cap is None else trimmed(ratings, method.cap, seed=method.seed)
-    with private_run(
-        checkpoint, partial(_identity, method, ratings, shares, guarantee), plan.stages(), noise.seeded
-    ) as run:
+    room = Room(n_threads)
+    if isinstance(ratings, StoredRatings):
+        room = Room.for_sums(ratings, plan.n_factors, n_threads)
+    identity = partial(_identity, method, ratings, shares, guarantee)
+    with (
+        counted_ratings(ratings, method.cap, seed=method.seed) as counted,
+        private_run(checkpoint, identity, plan.stages(), noise.seeded) as run,
+    ):
         run.enter(ledger, ratings.name or "release", guarantee)
         mechanism = Mechanism([plan.event], noise)
         state = SampledSteps(
-            plan, counted, shares, mechanism, noise, method.regularization, method.n_samples, method.seed, n_threads
-        )
+            plan, counted, shares, mechanism, noise, method.regularization, method.n_samples, method.seed,
+            room.n_threads,
+        )  # fmt: skip
         history = run.carry_out(state, callbacks)
         mechanism.finish()
     factors, biases = state.items()
@@ -82,8 +87,7 @@ def fit_certified(
         configuration=method.configuration(),
         guarantee=guarantee,
     )
-    b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
-    return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
+    return folded(release, ratings, history, room)
 
 
 def _plan(method: SGLD, n_items: int) -> SteppingPlan:
@@ -97,11 +101,15 @@ def _plan(method: SGLD, n_items: int) -> SteppingPlan:
     )
 
 
-def _identity(method: SGLD, ratings: Ratings, shares: NDArray[np.float64], guarantee: Guarantee) -> dict[str, Any]:
-    """Return what makes two runs the same run."""
+def _identity(method: SGLD, ratings: AnyRatings, shares: NDArray[np.float64], guarantee: Guarantee) -> dict[str, Any]:
+    """Return what makes two runs the same run; one that streams is not one that does not."""
+    if isinstance(ratings, StoredRatings):
+        fingerprint = f"{ratings.blocks.fingerprint()}, streamed"
+    else:
+        fingerprint = fingerprint_of(ratings)
     settings = {"name": "certified sgld", **asdict(method)}
     del settings["budget"]  # stands by itself, so that a refusal names it
     return identity_of(
-        settings, ratings, fingerprint_of(ratings), budget=str(method.budget),
+        settings, ratings, fingerprint, budget=str(method.budget),
         user_budgets=f"{checksum_of((shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
     )  # fmt: skip

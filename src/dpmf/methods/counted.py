@@ -24,7 +24,7 @@ from dpmf.ratings.trimming import trimmed
 
 @contextlib.contextmanager
 def counted_ratings(
-    ratings: AnyRatings, cap: int, takes_part: NDArray[np.bool_] | None = None, *, seed: int
+    ratings: AnyRatings, cap: int | None, takes_part: NDArray[np.bool_] | None = None, *, seed: int
 ) -> Iterator[AnyRatings]:
     """Yield the ratings that count, in memory or on disk, as all of them are; all users stay, with or without ratings.
 
@@ -33,17 +33,17 @@ def counted_ratings(
 
     Args:
         ratings: all of them.
-        cap: how many of a user count at most.
+        cap: how many of a user count at most; None for all.
         takes_part: whose ratings count; everybody's unless given.
         seed: of the choice.
     """
     everybody = takes_part is None or bool(takes_part.all())
-    if everybody and int(counts_of(ratings)[0].max()) <= cap:
+    if everybody and (cap is None or int(counts_of(ratings)[0].max()) <= cap):
         yield ratings
         return
 
     def left(part: Ratings, positions: NDArray[np.int64] | slice) -> Ratings:
-        kept = trimmed(part, cap, seed=seed)
+        kept = part if cap is None else trimmed(part, cap, seed=seed)
         if takes_part is not None and not everybody:
             kept = kept.select(takes_part[positions][kept.users])
         return replace(kept, timestamps=None)  # nothing that trains looks at them

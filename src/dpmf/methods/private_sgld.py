@@ -14,20 +14,21 @@ Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where su
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
+from dpmf.engine.stored import AnyRatings, parts_of
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.clipped import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.private_plan import Stage
-from dpmf.methods.summing import over_users, release_sum
+from dpmf.methods.summing import Add, over_users, release_sum_of_parts
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
 from dpmf.privacy.mechanism import Mechanism
@@ -116,7 +117,8 @@ class SampledSteps:
 
     Args:
         plan: the public facts.
-        solving: all ratings, from which everybody computes their own bias and factors.
+        solving: all ratings, from which everybody computes their own bias and factors; those on disk are read anew at
+            every step, some users at a time.
         shares: what part of the clip each user has, from 0 to 1.
         mechanism: adds the noise.
         noise: tosses the coins.
@@ -127,7 +129,7 @@ class SampledSteps:
     """
 
     plan: SteppingPlan
-    solving: Ratings
+    solving: AnyRatings
     shares: Array
     mechanism: Mechanism
     noise: Noise
@@ -152,10 +154,8 @@ class SampledSteps:
     def measure(self, stage: Stage) -> None:
         """Release the gradient of a fresh sample, and move the items."""
         assert stage.round is not None
-        people = self._sample(stage.round)
-        noisy = release_sum(
-            self.mechanism, GRADIENTS, _CLIP, (self.plan.n_items, self.plan.n_factors + 1),
-            lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
+        noisy = release_sum_of_parts(
+            self.mechanism, GRADIENTS, _CLIP, (self.plan.n_items, self.plan.n_factors + 1), self._sample(stage.round),
             self.n_threads,
         )  # fmt: skip
         moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
@@ -166,15 +166,31 @@ class SampledSteps:
             self._sums[:, -1] += self.c
             self._n_summed += 1
 
-    def _sample(self, number: int) -> _People:
-        """Toss everybody's coin, and let those who take part fit their own bias and factors."""
+    def _sample(self, number: int) -> Iterator[tuple[Ratings, Add]]:
+        """Toss everybody's coin, and yield those who take part, all at once or some at a time.
+
+        Coins are tossed in the order of all users, so they are the same however the ratings come. Squared errors are
+        added up part by part: of the training error, which is not released, the last digits may depend on that.
+        """
         coins = self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
-        chosen = np.flatnonzero(coins)
-        ratings = of_users(self.solving, chosen)
+        squared, count = 0.0, 0
+        for positions, part in parts_of(self.solving):
+            chosen = np.flatnonzero(coins[positions])
+            people = self._fitted(of_users(part, chosen), self.shares[positions[chosen]])
+            of = people.ratings
+            squared += squared_errors(
+                of.indptr, of.items, of.values, 0, len(chosen), self.V, self.c, 0.0, people.b, people.U
+            )
+            count += len(of)
+            yield of, partial(self._add, people)
+        self._error = self.unit * math.sqrt(squared / max(count, 1))
+
+    def _fitted(self, ratings: Ratings, shares: Array) -> _People:
+        """Let people fit their own bias and factors."""
         centred = replace(ratings, values=((ratings.values - self.mean) / self.unit).astype(np.float32))
         people = _People(
-            centred, np.zeros(len(chosen), np.float32), np.zeros((len(chosen), self.plan.n_factors), np.float32),
-            self.shares[chosen],
+            centred, np.zeros(ratings.n_users, np.float32),
+            np.zeros((ratings.n_users, self.plan.n_factors), np.float32), shares,
         )  # fmt: skip
 
         def solve(_: int, first: int, last: int) -> None:
@@ -184,10 +200,6 @@ class SampledSteps:
             )  # fmt: skip
 
         over_users(centred, solve, 16 * self.n_threads, self.n_threads)
-        squared = squared_errors(
-            centred.indptr, centred.items, centred.values, 0, len(chosen), self.V, self.c, 0.0, people.b, people.U
-        )
-        self._error = self.unit * math.sqrt(squared / max(len(centred), 1))
         return people
 
     def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
@@ -226,7 +238,7 @@ class SampledSteps:
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """Those who take part in a step: their ratings, centred and in units, bias, factors and share."""
+    """Some of those who take part in a step: their ratings, centred and in units, bias, factors and share."""
 
     ratings: Ratings
     b: Floats

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.stored import AnyRatings, Room
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified_sgld import fit_certified
@@ -163,8 +163,6 @@ class SGLD:
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self._kind == "certified":
-            if isinstance(ratings, StoredRatings):
-                raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
             return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
         return fit_sampled(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
 
