@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from dpmf.evaluation.metrics import mae, rmse
 from dpmf.kernels.ordering import row_pointers
 from dpmf.methods import SGD, SGLD
 from dpmf.methods.sgd import Callback
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.external import external_ratings
 from dpmf.ratings.locating import Located, located
@@ -129,10 +130,16 @@ def train_streamed(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    user_budgets: Mapping[Any, float] | None = None,
+    ledger: Ledger | None = None,
 ) -> Run:
-    """Train on ratings on the disk, with the same result as `train_and_test` has in memory."""
+    """Train on ratings on the disk, with the same result as `train_and_test` has in memory.
+
+    The arguments after `checkpoint` are for SGLD, see `dpmf.methods.SGLD.fit`.
+    """
+    private = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
     began = time.perf_counter()
-    model = method.fit(prepared.training, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+    model = method.fit(prepared.training, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
     accuracy, test = {}, prepared.test
     if len(test):
