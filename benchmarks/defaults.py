@@ -92,7 +92,9 @@ GROUNDS = {
     },
     "implicit": {"usual": Ground((*WORLDS[:3], WORLDS[4])), "many people": Ground(LARGE[:1])},  # to rank takes longer
 }
-CHECK = Ground(UNSEEN, (0.1, *EPSILONS), draws=3)
+CHECK = {
+    feedback: Ground(UNSEEN, (0.1, *EPSILONS), draws=draws) for feedback, draws in (("explicit", 3), ("implicit", 1))
+}
 PROMISE = Ground((*FEW, *WORLDS[:4]), (1.0, 5.0, 20.0), draws=5)
 ALLOWED = 0.003  # what factors may lose to biases alone
 NOTHING = 1e-4  # a loss to the free baseline that is none
@@ -275,13 +277,14 @@ def main() -> None:
         if feedback == "explicit":
             report["promise"] = search.promise(values)
             values[_PLAN, "_NO_FACTORS"] = _enough(report["promise"])
-        figures = {"figure": search.figures(CHECK, values), "alone": search.figures(CHECK, values, ALONE)}
+        check = CHECK[feedback]
+        figures = {"figure": search.figures(check, values), "alone": search.figures(check, values, ALONE)}
         if feedback == "explicit":
-            figures["free"] = list(pool.map(_free, [world for world, _ in CHECK.cells()]))
+            figures["free"] = list(pool.map(_free, [world for world, _ in check.cells()]))
     report["chosen"] = _named(values)
     report["unseen"] = [
         {"users": world.n_users, "epsilon": epsilon, **{name: found[place] for name, found in figures.items()}}
-        for place, (world, epsilon) in enumerate(CHECK.cells())
+        for place, (world, epsilon) in enumerate(check.cells())
     ]
     print(json.dumps(report, indent=1))
     lines = ",\n  ".join(json.dumps(one) for one in search.differences())
