@@ -36,6 +36,7 @@ from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
 
 _PLAIN = Budget(math.inf)
+_LEAST_SECONDS = 3.0
 
 
 def main() -> None:
@@ -85,12 +86,12 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return updates per second, and the median over turns of what sampling has of the speed of descent."""
     rows = []
     for K in map(int, arguments.factors.split(",")):
-        kinds: dict[str, Method] = {
-            "descent": SGD(n_factors=K, n_epochs=2),
-            "table": SGLD(n_factors=K, n_epochs=2, budget=_PLAIN),
-            "fresh": SGLD(n_factors=K, n_epochs=2, budget=_PLAIN, table=0),
+        kinds: dict[str, SGD | SGLD] = {
+            "descent": SGD(n_factors=K),
+            "table": SGLD(n_factors=K, budget=_PLAIN),
+            "fresh": SGLD(n_factors=K, budget=_PLAIN, table=0),
         }
-        runs = {name: partial(_best_epoch, one, ratings, arguments) for name, one in kinds.items()}
+        runs = {name: partial(_speed_of, one, ratings, arguments) for name, one in kinds.items()}
         turns = in_turns(runs, arguments.turns)
         row: dict[str, Any] = {"factors": K, "threads": arguments.threads, "turns": len(turns)}
         row |= {f"{name}_updates_per_second": max(turn[name] for turn in turns) for name in kinds}
@@ -99,9 +100,15 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def _best_epoch(method: Method, ratings: Ratings, arguments: argparse.Namespace) -> float:
-    history = method.fit(ratings, n_threads=arguments.threads).history
-    return len(ratings) / min(record.seconds for record in history)
+def _speed_of(method: SGD | SGLD, ratings: Ratings, arguments: argparse.Namespace) -> float:
+    """Return updates per second of the best epoch among as many as take some seconds: one alone may meet a burst."""
+    fit = partial(_seconds_of_epochs, ratings=ratings, n_threads=arguments.threads)
+    first = min(fit(replace(method, n_epochs=2)))
+    return len(ratings) / min(fit(replace(method, n_epochs=max(2, math.ceil(_LEAST_SECONDS / first)))))
+
+
+def _seconds_of_epochs(method: SGD | SGLD, ratings: Ratings, n_threads: int) -> list[float]:
+    return [record.seconds for record in method.fit(ratings, n_threads=n_threads).history]
 
 
 def _error(method: Method, ratings: Ratings, arguments: argparse.Namespace, **more: Any) -> dict[str, float]:
