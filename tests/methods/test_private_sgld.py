@@ -16,8 +16,9 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import SGLD
+from dpmf.methods.clipped_steps import GRADIENTS, Centre
 from dpmf.methods.convergence import diagnose
-from dpmf.methods.private_sgld import GRADIENTS, SampledSteps, SteppingPlan, sampled_shares
+from dpmf.methods.private_sgld import SampledSteps, SteppingPlan, sampled_shares
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.accounting import epsilon_of
@@ -84,7 +85,7 @@ def test_one_user_changes_no_sum_by_more_than_the_clip(ratings: Ratings, share: 
     shares[adversary] = share
     pair = [Seen(plan.event, Noise(9)) for _ in range(2)]
     states = [
-        SampledSteps(plan, data, shares, mechanism, Noise(8), 1.0, 3, seed=1, n_threads=2)
+        SampledSteps(plan, data, shares, mechanism, Centre(3.0), 1.0, 3, seed=1, n_threads=2, noise=Noise(8))
         for data, mechanism in zip((full, without), pair, strict=True)
     ]
     distances = []

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.grid import checksum_of
-from dpmf.files import digest_of
-from dpmf.methods.checks import PERSONAL, declared, public_facts
+from dpmf.methods.certified_steps import Callback, CertifiedSteps
+from dpmf.methods.checks import declared
+from dpmf.methods.clipped_steps import Centre
 from dpmf.methods.personal import personal_epsilons
-from dpmf.methods.posterior import RELEASES
-from dpmf.methods.private_run import private_run
-from dpmf.methods.private_sgld import BIAS_RIDGE, SampledSteps, SteppingPlan, sampled_shares
-from dpmf.methods.resuming import fingerprint_of, identity_of
-from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
-from dpmf.privacy import Guarantee
-from dpmf.privacy.guarantee import SEEDED
+from dpmf.methods.private_sgld import SampledSteps, SteppingPlan, sampled_shares
+from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
@@ -32,9 +20,6 @@ from dpmf.ratings.trimming import trimmed
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld import SGLD
-
-logger = logging.getLogger(__name__)
-Callback = Callable[[EpochRecord], bool | None]
 
 
 def fit_certified(
@@ -48,42 +33,21 @@ def fit_certified(
 ) -> Model:
     """Return a model whose release is certified; arguments as in `SGLD.fit`, with everything chosen."""
     assert method.budget is not None
-    assert method.regularization is not None
-    assert method.n_samples is not None
     declared(ratings, method.items_public)
     plan = _plan(method, ratings.n_items)
-    noise = Noise(method.noise_seed)
-    if noise.seeded:
-        logger.warning("%s", SEEDED)
-    guarantee = Guarantee.certified_by(
-        method.budget, [plan.event], releases=RELEASES,
-        assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])], seeded=noise.seeded,
-    )  # fmt: skip
     shares = sampled_shares(personal_epsilons(ratings.user_ids, method.budget, user_budgets), plan)
     counted = ratings if method.cap is None else trimmed(ratings, method.cap, seed=method.seed)
-    with private_run(
-        checkpoint, partial(_identity, method, ratings, shares, guarantee), plan.stages(), noise.seeded
-    ) as run:
-        run.enter(ledger, ratings.name or "release", guarantee)
-        mechanism = Mechanism([plan.event], noise)
-        state = SampledSteps(
-            plan, counted, shares, mechanism, noise, method.regularization, method.n_samples, method.seed, n_threads
-        )
-        history = run.carry_out(state, callbacks)
-        mechanism.finish()
-    factors, biases = state.items()
-    release = Release(
-        items=ratings.catalogue,
-        scale=ratings.scale,
-        mean=state.mean,
-        item_factors=factors,
-        item_biases=biases,
-        ridge=Ridge(bias=BIAS_RIDGE, factors=method.regularization * state.unit),
-        configuration=method.configuration(),
-        guarantee=guarantee,
-    )
-    b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
-    return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
+
+    def start(mechanism: Mechanism, noise: Noise) -> SampledSteps:
+        assert method.regularization is not None
+        assert method.n_samples is not None
+        return SampledSteps(
+            plan, counted, shares, mechanism, Centre(ratings.scale.middle), method.regularization, method.n_samples,
+            method.seed, n_threads, noise,
+        )  # fmt: skip
+
+    run = CertifiedSteps("sgld", method, plan.event, plan.stages(), shares, bool(user_budgets), start)
+    return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
 
 
 def _plan(method: SGLD, n_items: int) -> SteppingPlan:
@@ -95,13 +59,3 @@ def _plan(method: SGLD, n_items: int) -> SteppingPlan:
     return SteppingPlan(
         n_items, method.n_factors, method.n_epochs, method.sampling_rate, method.learning_rate, method.budget
     )
-
-
-def _identity(method: SGLD, ratings: Ratings, shares: NDArray[np.float64], guarantee: Guarantee) -> dict[str, Any]:
-    """Return what makes two runs the same run."""
-    settings = {"name": "certified sgld", **asdict(method)}
-    del settings["budget"]  # stands by itself, so that a refusal names it
-    return identity_of(
-        settings, ratings, fingerprint_of(ratings), budget=str(method.budget),
-        user_budgets=f"{checksum_of((shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
-    )  # fmt: skip

@@ -14,38 +14,22 @@ Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where su
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.factors import fill_randomly
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.clipped import add_clipped_gradients
-from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.methods.clipped_steps import CLIP, GRADIENTS, ClippedSteps, stages_of
 from dpmf.methods.private_plan import Stage
-from dpmf.methods.summing import over_users, release_sum
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
-from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import of_users
-from dpmf.streams import stream_key
 
-GRADIENTS = "gradients with respect to item factors and biases"
 _COINS = "who takes part"
-_CLIP = 1.0  # C, in units of a quarter of the scale's width
-_HEIGHT = 0.3  # of biases beside factors
-_START_SD = 0.15
-_PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
-BIAS_RIDGE = 1.0
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -77,12 +61,17 @@ class SteppingPlan:
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the steps."""
-        return tuple(Stage(f"step {number + 1}", (GRADIENTS,), number) for number in range(self.n_steps))
+        return stages_of(self.n_steps)
+
+    @property
+    def sensitivity(self) -> float:
+        """The longest contribution of one user: what the noise multiplier of a sampled step is relative to."""
+        return CLIP
 
     @property
     def step_size(self) -> float:
         """η / q: how far items go for a unit of the noisy sum."""
-        return self.noise_sd / (self.event.noise_multiplier * _CLIP * math.sqrt(self.n_steps))
+        return self.noise_sd / (self.event.noise_multiplier * CLIP * math.sqrt(self.n_steps))
 
 
 @cache
@@ -111,124 +100,16 @@ def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
 
 
 @dataclass(eq=False)
-class SampledSteps:
-    """The state of a run. Only item factors and biases are released; everything about users stays here.
+class SampledSteps(ClippedSteps):
+    """The state of a run whose steps take a fresh sample of users each.
 
     Args:
-        plan: the public facts.
-        solving: all ratings, from which everybody computes their own bias and factors.
-        shares: what part of the clip each user has, from 0 to 1.
-        mechanism: adds the noise.
-        noise: tosses the coins.
-        ridge: the penalty on users' factors.
-        n_averaged: over how many of the last steps item factors are averaged.
-        seed: of the public start.
-        n_threads: how many threads to use.
+        noise: tosses the coins; the other arguments are those of `ClippedSteps`.
     """
 
     plan: SteppingPlan
-    solving: Ratings
-    shares: Array
-    mechanism: Mechanism
     noise: Noise
-    ridge: float
-    n_averaged: int
-    seed: int
-    n_threads: int
-    V: Floats = field(init=False)
-    c: Floats = field(init=False)
 
-    def __post_init__(self) -> None:
-        n_items, K, scale = self.plan.n_items, self.plan.n_factors, self.solving.scale
-        self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / 4
-        self.V, self.c = np.zeros((n_items, K), np.float32), np.zeros(n_items, np.float32)
-        fill_randomly(
-            stream_key(self.seed, "item factors"), self.solving.catalogue.ids.keys, K, _START_SD, self.V
-        )  # fmt: skip
-        self._sums = np.zeros((n_items, K + 1))
-        self._n_summed = 0
-        self._error = 0.0
-
-    def measure(self, stage: Stage) -> None:
-        """Release the gradient of a fresh sample, and move the items."""
-        assert stage.round is not None
-        people = self._sample(stage.round)
-        noisy = release_sum(
-            self.mechanism, GRADIENTS, _CLIP, (self.plan.n_items, self.plan.n_factors + 1),
-            lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
-            self.n_threads,
-        )  # fmt: skip
-        moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
-        self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
-        self.c = (keep * self.c + _HEIGHT * moved[:, -1]).astype(np.float32)
-        if stage.round >= self.plan.n_steps - self.n_averaged:
-            self._sums[:, :-1] += self.V
-            self._sums[:, -1] += self.c
-            self._n_summed += 1
-
-    def _sample(self, number: int) -> _People:
-        """Toss everybody's coin, and let those who take part fit their own bias and factors."""
-        coins = self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
-        chosen = np.flatnonzero(coins)
-        ratings = of_users(self.solving, chosen)
-        centred = replace(ratings, values=((ratings.values - self.mean) / self.unit).astype(np.float32))
-        people = _People(
-            centred, np.zeros(len(chosen), np.float32), np.zeros((len(chosen), self.plan.n_factors), np.float32),
-            self.shares[chosen],
-        )  # fmt: skip
-
-        def solve(_: int, first: int, last: int) -> None:
-            solve_people(
-                centred.indptr, centred.items, centred.values, first, last, self.V, self.c, 0.0, BIAS_RIDGE,
-                self.ridge, 0.0, people.b, people.U,
-            )  # fmt: skip
-
-        over_users(centred, solve, 16 * self.n_threads, self.n_threads)
-        squared = squared_errors(
-            centred.indptr, centred.items, centred.values, 0, len(chosen), self.V, self.c, 0.0, people.b, people.U
-        )
-        self._error = self.unit * math.sqrt(squared / max(len(centred), 1))
-        return people
-
-    def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-        of = people.ratings
-        add_clipped_gradients(
-            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
-            _HEIGHT, _CLIP, steps, sums,
-        )  # fmt: skip
-
-    def settle(self, stage: Stage) -> None:
-        """Leave everything as it is: people compute their own part when they take part."""
-
-    def solve_users(self, *, final: bool = False) -> None:
-        """Likewise."""
-
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far; with it and the ratings a run can go on."""
-        return {"V": self.V, "c": self.c, "sums": self._sums, "n_summed": np.array([self._n_summed])}
-
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned."""
-        self.V[:], self.c[:], self._sums[:] = tensors["V"], tensors["c"], tensors["sums"]
-        self._n_summed = int(tensors["n_summed"][0])
-
-    def training_error(self) -> float:
-        """Return the root mean squared error of those who took part last, for the holder of the data."""
-        return self._error
-
-    def items(self) -> tuple[Floats, Floats]:
-        """Return factors and biases of items, averaged over the last steps, in the ratings' own units."""
-        n_summed = self._n_summed
-        sums = self._sums / n_summed if n_summed else np.c_[self.V, self.c].astype(np.float64)
-        factors = math.sqrt(self.unit) * sums[:, :-1]
-        return factors.astype(np.float32), (self.unit * sums[:, -1]).astype(np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class _People:
-    """Those who take part in a step: their ratings, centred and in units, bias, factors and share."""
-
-    ratings: Ratings
-    b: Floats
-    U: Floats
-    shares: Array
+    def taking_part(self, number: int) -> NDArray[np.intp]:
+        """Toss everybody's coin."""
+        return np.flatnonzero(self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number))

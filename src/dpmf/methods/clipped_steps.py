@@ -1,0 +1,213 @@
+"""Steps on everybody's clipped gradient with respect to items, with noise on their sum: what is certified of descent.
+
+Whoever takes part in a step fits their own bias and factors to their own ratings and to the items as they are, and
+sends the gradient of their squared error with respect to item factors and biases, clipped as a whole to a length of C.
+The sum leaves through `Mechanism` with Gaussian noise on every coordinate, and items move by it. Who takes part, how
+much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`, whose steps take a
+sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.factors import fill_randomly
+from dpmf.kernels.clipped import add_clipped_gradients
+from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.methods.private_plan import Stage
+from dpmf.methods.summing import over_users, release_sum
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings import Ratings
+from dpmf.ratings.pieces import of_users
+from dpmf.streams import stream_key
+
+GRADIENTS = "gradients with respect to item factors and biases"
+CLIP = 1.0  # C, in units of a quarter of the scale's width
+_ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
+_PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.float32]
+
+
+class StepPlan(Protocol):
+    """What is public about a run before it starts."""
+
+    @property
+    def n_items(self) -> int:
+        """The size of the catalogue."""
+
+    @property
+    def n_factors(self) -> int:
+        """K."""
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are."""
+
+    @property
+    def sensitivity(self) -> float:
+        """What the noise multiplier of the plan's event is relative to."""
+
+    @property
+    def step_size(self) -> float:
+        """How far items go for a unit of the noisy sum."""
+
+
+def stages_of(n_steps: int) -> tuple[Stage, ...]:
+    """Return the stages of a run of so many steps."""
+    return tuple(Stage(f"step {number + 1}", (GRADIENTS,), number) for number in range(n_steps))
+
+
+@dataclass(frozen=True)
+class Centre:
+    """Where predictions start, and what there is besides factors; a public choice.
+
+    Attributes:
+        mean: what predictions start from.
+        bias_ridge: the penalty on everybody's own bias.
+        height: how much biases of items count beside factors; 0 for none.
+        start_sd: of item factors.
+    """
+
+    mean: float
+    bias_ridge: float = 1.0
+    height: float = 0.3
+    start_sd: float = 0.15
+
+
+@dataclass(eq=False)
+class ClippedSteps:
+    """The state of a run. Only item factors and biases are released; everything about users stays here.
+
+    Args:
+        plan: the public facts.
+        solving: all ratings, from which everybody computes their own bias and factors.
+        shares: what part of the clip each user has, from 0 to 1.
+        mechanism: adds the noise.
+        centre: where predictions start.
+        ridge: the penalty on users' factors.
+        n_averaged: over how many of the last steps item factors are averaged.
+        seed: of the public start.
+        n_threads: how many threads to use.
+    """
+
+    plan: StepPlan
+    solving: Ratings
+    shares: Array
+    mechanism: Mechanism
+    centre: Centre
+    ridge: float
+    n_averaged: int
+    seed: int
+    n_threads: int
+    V: Floats = field(init=False)
+    c: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        n_items, K, scale = self.plan.n_items, self.plan.n_factors, self.solving.scale
+        self.unit = (scale.hi - scale.lo) / 4
+        self.V, self.c = np.zeros((n_items, K), np.float32), np.zeros(n_items, np.float32)
+        keys = self.solving.catalogue.ids.keys
+        fill_randomly(stream_key(self.seed, "item factors"), keys, K, self.centre.start_sd, self.V)
+        self._sums = np.zeros((n_items, K + 1))
+        self._n_summed = 0
+        self._error = 0.0
+
+    def measure(self, stage: Stage) -> None:
+        """Release the gradient of those who take part, and move the items."""
+        assert stage.round is not None
+        people = self._people(self.taking_part(stage.round))
+        noisy = release_sum(
+            self.mechanism, GRADIENTS, self.plan.sensitivity, (self.plan.n_items, self.plan.n_factors + 1),
+            lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
+            self.n_threads,
+        )  # fmt: skip
+        moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
+        self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
+        self.c = (keep * self.c + self.centre.height * moved[:, -1]).astype(np.float32)
+        if stage.round >= self.plan.n_steps - self.n_averaged:
+            self._sums[:, :-1] += self.V
+            self._sums[:, -1] += self.c
+            self._n_summed += 1
+
+    def taking_part(self, number: int) -> NDArray[np.intp] | None:
+        """Return who takes part in a step, counted from 0; None for everybody."""
+        return None
+
+    def _people(self, chosen: NDArray[np.intp] | None) -> _People:
+        """Let those who take part fit their own bias and factors."""
+        ratings = self.solving if chosen is None else of_users(self.solving, chosen)
+        centred = replace(ratings, values=((ratings.values - self.centre.mean) / self.unit).astype(np.float32))
+        n_people = ratings.n_users if chosen is None else len(chosen)
+        people = _People(
+            centred, np.zeros(n_people, np.float32), np.zeros((n_people, self.plan.n_factors), np.float32),
+            self.shares if chosen is None else self.shares[chosen],
+        )  # fmt: skip
+
+        def solve(_: int, first: int, last: int) -> None:
+            solve_people(
+                centred.indptr, centred.items, centred.values, first, last, self.V, self.c, 0.0,
+                self.centre.bias_ridge, self.ridge, 0.0, people.b, people.U,
+            )  # fmt: skip
+
+        over_users(centred, solve, 16 * self.n_threads, self.n_threads)
+        squared = np.zeros(_ERROR_TASKS)
+
+        def measure(task: int, first: int, last: int) -> None:
+            squared[task] = squared_errors(
+                centred.indptr, centred.items, centred.values, first, last, self.V, self.c, 0.0, people.b, people.U
+            )
+
+        over_users(centred, measure, _ERROR_TASKS, self.n_threads)
+        self._error = self.unit * math.sqrt(float(squared.sum()) / max(len(centred), 1))
+        return people
+
+    def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
+        of = people.ratings
+        add_clipped_gradients(
+            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
+            self.centre.height, CLIP, steps, sums,
+        )  # fmt: skip
+
+    def settle(self, stage: Stage) -> None:
+        """Leave everything as it is: people compute their own part when they take part."""
+
+    def solve_users(self, *, final: bool = False) -> None:
+        """Likewise."""
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far; with it and the ratings a run can go on."""
+        return {"V": self.V, "c": self.c, "sums": self._sums, "n_summed": np.array([self._n_summed])}
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned."""
+        self.V[:], self.c[:], self._sums[:] = tensors["V"], tensors["c"], tensors["sums"]
+        self._n_summed = int(tensors["n_summed"][0])
+
+    def training_error(self) -> float:
+        """Return the root mean squared error of those who took part last, for the holder of the data."""
+        return self._error
+
+    def items(self) -> tuple[Floats, Floats]:
+        """Return factors and biases of items, averaged over the last steps, in the ratings' own units."""
+        n_summed = self._n_summed
+        sums = self._sums / n_summed if n_summed else np.c_[self.V, self.c].astype(np.float64)
+        factors = math.sqrt(self.unit) * sums[:, :-1]
+        return factors.astype(np.float32), (self.unit * sums[:, -1]).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """Those who take part in a step: their ratings, centred and in units, bias, factors and share."""
+
+    ratings: Ratings
+    b: Floats
+    U: Floats
+    shares: Array
