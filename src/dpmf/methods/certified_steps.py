@@ -30,6 +30,7 @@ from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 
 if TYPE_CHECKING:
+    from dpmf.methods.gaussian import GaussianGD
     from dpmf.methods.sgld import SGLD
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class CertifiedSteps:
     """
 
     name: str
-    method: SGLD
+    method: SGLD | GaussianGD
     event: Event
     stages: tuple[Stage, ...]
     shares: NDArray[np.float64]

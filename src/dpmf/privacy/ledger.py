@@ -104,7 +104,7 @@ class Ledger:
         """
         for name in ("unit", "neighbours"):
             given, ours = getattr(guarantee, name), getattr(self.cap, name)
-            if guarantee.mode != "none" and given != ours:
+            if guarantee.mode == "certified" and given != ours:  # all else is unbounded, whatever its unit
                 raise InvalidArgument(f"{name}={given!r} cannot be added to a ledger with {name}={ours!r}")
         entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee, run)
         with self._locked():
