@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.gaussian import claim_report, overall_delta, print_claim
 from dpmf.cli.options import (
     check_apart,
     check_holdout,
@@ -50,6 +51,9 @@ _PRIVATE = (
 )  # fmt: skip
 
 
+_TURNS = {"als": "rounds", "gaussian": "iterations"}  # what a method calls its epochs
+
+
 def _private_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_PRIVATE):
         function = option(function)
@@ -58,7 +62,7 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("data")
-@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld"]),
+@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld", "gaussian"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
@@ -112,7 +116,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import SGLD, configure
+    from dpmf.methods import SGLD, GaussianGD, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -131,6 +135,11 @@ def train(
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
         private = {"user_budgets": _user_budgets(user_budgets), "n_chains": chains}
+    elif method == "gaussian":
+        assert epsilon is not None
+        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public, "mode": mode}
+        given |= overall_delta(mode, epsilon, delta)
+        private = {"user_budgets": _user_budgets(user_budgets)}
     else:
         _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
@@ -169,6 +178,8 @@ def train(
         report |= sampling_report(configured, run, private["user_budgets"])
         if trace is not None:
             draw_traces(run, trace)
+    if isinstance(configured, GaussianGD):
+        report |= claim_report(configured, run)
     if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
@@ -176,6 +187,7 @@ def train(
     else:
         _print(run, report, model_folder)
         print_sampling(run, report)
+        print_claim(report)
 
 
 def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
@@ -341,7 +353,7 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
-        f"{epochs} {'rounds' if report['method'] == 'als' else 'epochs'} with {report['factors']} factors in "
+        f"{epochs} {_TURNS.get(report['method'], 'epochs')} with {report['factors']} factors in "
         f"{epochs * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
         f"{report['seconds']:.1f} s in all"
     )
