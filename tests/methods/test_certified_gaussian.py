@@ -16,8 +16,8 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import GaussianGD
-from dpmf.methods.certified_gaussian import FullBatchPlan, centre_of
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS, ClippedSteps, stages_of
+from dpmf.methods.certified_gaussian import FullBatchPlan, YieldingSteps, centre_of
+from dpmf.methods.clipped_steps import CLIP, GRADIENTS, stages_of
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import gdp_of
@@ -81,7 +81,7 @@ def distances(
     """
     seen = [Seen(plan.event, Noise(9)) for _ in range(2)]
     states = [
-        ClippedSteps(
+        YieldingSteps(
             plan, data, shares, mechanism, centre_of(centering, data.scale, plan.n_factors), 1.0, 3, seed=1, n_threads=2
         )
         for data, mechanism in zip(pair, seen, strict=True)
@@ -90,7 +90,7 @@ def distances(
     for stage in stages_of(plan.n_steps):
         for state in states:
             state.measure(stage)
-        states[1].V, states[1].c = states[0].V.copy(), states[0].c.copy()
+        states[1].take_up(states[0].released())
         here, there = (mechanism.sums[-1] for mechanism in seen)
         exact = math.isqrt(sum(int(one) ** 2 for one in (here - there).ravel()))
         assert set(seen[0].sensitivities) == {plan.sensitivity}
@@ -144,6 +144,21 @@ def test_noise_on_a_sum_is_what_the_event_says(ratings: Ratings, neighbours: str
     assert noise.std() == pytest.approx(plan.event.noise_multiplier * plan.sensitivity, rel=0.15)
     left = plan.step_size * plan.event.noise_multiplier * plan.sensitivity * math.sqrt(plan.n_steps)
     assert left == pytest.approx(0.5)
+
+
+def test_steps_are_halved_where_a_gradient_turns_round_beyond_noise(ratings: Ratings) -> None:
+    plan = FullBatchPlan(60, 3, 6, 0.5, Budget(3.0))
+    mechanism = Mechanism([plan.event], Noise(5))
+    state = YieldingSteps(
+        plan, ratings, np.ones(ratings.n_users), mechanism, centre_of("mean", ratings.scale, 3), 1.0, 3, 1, n_threads=1
+    )
+    noise = mechanism.sd(GRADIENTS, plan.sensitivity)
+    gradient = np.zeros((60, 4))
+    gradient[0], gradient[1] = 100 * noise, noise / 2
+    np.testing.assert_allclose(state.moves(gradient), plan.step_size * gradient)
+    moved = state.moves(-gradient)
+    np.testing.assert_allclose(moved[0], -plan.step_size * gradient[0] / 2)  # there was no noise like that
+    np.testing.assert_allclose(moved[1], -plan.step_size * gradient[1])  # this may have been noise
 
 
 def test_seeded_noise_is_not_certified_and_gives_the_same_bits_for_any_number_of_threads(ratings: Ratings) -> None:

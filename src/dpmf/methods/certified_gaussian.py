@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.methods.centering import NO_BIAS
 from dpmf.methods.certified_steps import Callback, CertifiedSteps
@@ -35,6 +38,9 @@ from dpmf.ratings import Ratings, Scale
 
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
+
+Array = NDArray[np.float64]
+_BEYOND_NOISE = 2.0  # standard deviations of what noise alone makes of the product of two gradients
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,37 @@ class FullBatchPlan:
         return self.noise_sd / (self.event.noise_multiplier * self.sensitivity * math.sqrt(self.n_steps))
 
 
+class YieldingSteps(ClippedSteps):
+    """Steps of everybody, which get shorter for items that overshoot.
+
+    How far a step should go depends on how many people rated an item, which is private. So steps begin as long as the
+    noise allows, and where an item's noisy gradient has turned round since the step before, by more than noise
+    explains, its steps are halved. All of that is made from noisy sums alone.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._left = np.ones(self.plan.n_items)
+        self._last = np.zeros((self.plan.n_items, self.plan.n_factors + 1))
+
+    def moves(self, noisy: Array) -> Array:
+        """Return how far items go for a noisy sum."""
+        noise = self.mechanism.sd(GRADIENTS, self.plan.sensitivity)
+        turned = (noisy * self._last).sum(axis=1) < -_BEYOND_NOISE * noise**2 * math.sqrt(noisy.shape[1])
+        self._left[turned] /= 2
+        self._last = noisy
+        return self._left[:, None] * super().moves(noisy)
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far; with it and the ratings a run can go on."""
+        return {**super().released(), "left": self._left, "last": self._last}
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned."""
+        super().take_up(tensors)
+        self._left, self._last = np.array(tensors["left"]), np.array(tensors["last"])
+
+
 def fit_certified(
     method: GaussianGD,
     ratings: Ratings,
@@ -94,8 +131,8 @@ def fit_certified(
     centre = centre_of(method.centering or "mean", ratings.scale, method.n_factors)
     ridge, averaged, seed = method.regularization, -(-plan.n_steps // 2), method.seed
 
-    def start(mechanism: Mechanism, _: Noise) -> ClippedSteps:
-        return ClippedSteps(plan, ratings, shares, mechanism, centre, ridge, averaged, seed, n_threads)
+    def start(mechanism: Mechanism, _: Noise) -> YieldingSteps:
+        return YieldingSteps(plan, ratings, shares, mechanism, centre, ridge, averaged, seed, n_threads)
 
     run = CertifiedSteps("gaussian", method, plan.event, stages_of(plan.n_steps), shares, bool(user_budgets), start)
     return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)

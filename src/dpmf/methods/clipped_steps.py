@@ -129,13 +129,17 @@ class ClippedSteps:
             lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
             self.n_threads,
         )  # fmt: skip
-        moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
+        moved, keep = self.moves(noisy), 1 - _PULL / self.plan.n_steps
         self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
         self.c = (keep * self.c + self.centre.height * moved[:, -1]).astype(np.float32)
         if stage.round >= self.plan.n_steps - self.n_averaged:
             self._sums[:, :-1] += self.V
             self._sums[:, -1] += self.c
             self._n_summed += 1
+
+    def moves(self, noisy: Array) -> Array:
+        """Return how far items go for a noisy sum, which is public."""
+        return self.plan.step_size * noisy
 
     def taking_part(self, number: int) -> NDArray[np.intp] | None:
         """Return who takes part in a step, counted from 0; None for everybody."""

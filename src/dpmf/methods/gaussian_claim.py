@@ -29,7 +29,7 @@ from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.guarantee import SEEDED, rounded_up
 
 _HAIR = 1e-12  # so that the formula does not give a little more than was asked for
-RELEASES = ("item factors, which the claim does not cover", "the configuration")
+RELEASES = ("item factors (which the claim does not cover)", "the configuration")
 _NOT_COVERED = (
     "Item factors, which are what is published here, carry no guarantee at all: they are made from the ratings without "
     "noise, and the claim is about user factors."
