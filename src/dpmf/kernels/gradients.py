@@ -42,7 +42,7 @@ from dpmf.kernels.rows import (
     spread,
 )
 
-_VISITS_AHEAD = 4
+_VISITS_AHEAD = 16  # so far that a row of a large matrix has come from memory by then
 _DOUBLE = ir.DoubleType()
 
 
