@@ -1,9 +1,9 @@
 """Everybody's gradient with respect to item factors and biases, clipped as a whole and summed in integers.
 
 With errors e_ij = r_ij - b_i - c_j - u_i·v_j, person i's part is the vector of all e_ij (u_i, height), over the items j
-that they rated; it is scaled down to a length of `clip` if it is longer. docs/proofs/sgld.md proves that its length is
-bounded whatever the ratings, factors and biases are. As in `dpmf.kernels.bounded`, only ratings of items in the
-catalogue and in ascending order count.
+that they rated; it is scaled down to a length of `clip` if it is longer. docs/proofs/sgld.md and, for full batches,
+docs/proofs/gaussian.md prove that its length is bounded whatever the ratings, factors and biases are. As in
+`dpmf.kernels.bounded`, only ratings of items in the catalogue and in ascending order count.
 
 >>> rows, item, one = np.array([0, 1]), np.array([0], np.int32), np.ones((1, 1), np.float32)
 >>> sums, zero, share = np.zeros((1, 2), np.int64), np.zeros(1, np.float32), np.ones(1)
