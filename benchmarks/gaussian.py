@@ -2,12 +2,15 @@
 
     python benchmarks/gaussian.py speed DATA [--factors 20] [--turns 5] [--threads 1]
     python benchmarks/gaussian.py accuracy DATA [--factors 20] [--holdout 0.1] [--epochs 500] [--seed 0]
+    python benchmarks/gaussian.py steps DATA [--factors 20] [--holdout 0.1] [--epochs 200] [--seed 0]
     python benchmarks/gaussian.py certified DATA [--holdout 0.1] [--epsilons 1,5,20] [--seed 0]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
 with that many ratings of a user on average. Each command prints one JSON object. `speed` compares one iteration with
 one epoch of SGD, both the quickest of a short run, within turns. `accuracy` has one run of each kind; `--epochs` is for
-the published steps. Held out are ratings chosen at random.
+the published steps. `steps` has one run of each published step size with the published noise, one without noise and
+without a clip, and one that stops by the training error, and says which of them diverge. Held out are ratings chosen at
+random.
 """
 
 from __future__ import annotations
@@ -20,18 +23,21 @@ import platform
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, Ratings
 from dpmf.compare.running import train_and_test
 from dpmf.compare.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
+from dpmf.errors import InvalidArgument
 from dpmf.methods import Method
-from dpmf.methods.gaussian_defaults import PUBLISHED
+from dpmf.methods.gaussian_defaults import PUBLISHED, SWEEPS
 from dpmf.ratings.synthetic import make
 
 _PLAIN = Budget(math.inf)
 _SHORT = 10  # iterations of a run for speed
+_MANY = 3000  # more than a run needs that stops by itself
+_NO_CLIP = 1e6
 
 
 def main() -> None:
@@ -105,6 +111,26 @@ def _accuracy(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]
     return {"rows": [_row(name, one, ratings, arguments) for name, one in kinds.items()]}
 
 
+def _steps(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return errors for the published step sizes, or that they diverge, for both centres."""
+    rows = []
+    centres: tuple[Literal["raw", "mean"], ...] = ("raw", "mean")
+    for centering in centres:
+        noisy = GaussianGD(
+            n_factors=arguments.factors, n_epochs=arguments.epochs, budget=Budget(1.0), eps_i=PUBLISHED["eps_i"],
+            mode="paper", centering=centering, items_public=True,
+        )  # fmt: skip
+        plain = replace(noisy, budget=_PLAIN, eps_i=None, clip=_NO_CLIP)
+        kinds = {f"step {step:g}": replace(noisy, learning_rate=step) for step in SWEEPS["learning_rate"]}
+        kinds |= {"no noise, no clip": plain, "until 1e-4": replace(noisy, n_epochs=_MANY, tolerance=1e-4)}
+        for name, one in kinds.items():
+            try:
+                rows.append(_row(f"{name}, {centering}", one, ratings, arguments))
+            except InvalidArgument as error:
+                rows.append({"kind": f"{name}, {centering}", "error": str(error)})
+    return {"rows": rows}
+
+
 def _certified(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     rows = []
     for epsilon in map(float, arguments.epsilons.split(",")):
@@ -129,7 +155,7 @@ def _row(name: str, method: Method, ratings: Ratings, arguments: argparse.Namesp
     }  # fmt: skip
 
 
-_COMMANDS = {"speed": _speed, "accuracy": _accuracy, "certified": _certified}
+_COMMANDS = {"speed": _speed, "accuracy": _accuracy, "steps": _steps, "certified": _certified}
 
 if __name__ == "__main__":
     main()
