@@ -6,9 +6,10 @@ Starts from plain values, and goes through the constants one after the other, so
 is kept that does best on all worlds and epsilons of its ground together. Judged is the mean logarithm of the rmse on
 held-out ratings, or for implicit feedback of the ndcg@10, with the same draws of noise for all values. Most constants
 are judged on the usual ground; those that matter where there is next to nothing to learn, on few people and small
-epsilons; at last, how many factors there are at most, on many people, and from where on there are any, on few. Writes
-every trial, the result, and how it compares on worlds that had no part in the choice: with biases or popularity alone,
-and with the free baseline.
+epsilons; at last, how many factors there are at most, on many people. Then, for explicit feedback, it is found from how
+many people on factors may be used: the least number beyond which they nowhere lose more to biases alone than is
+promised. Writes every trial, the result, and how it compares on worlds that had no part in the choice: with biases or
+popularity alone, and with the free baseline.
 """
 
 from __future__ import annotations
@@ -62,11 +63,17 @@ UNSEEN = (
 
 
 class Ground(NamedTuple):
-    """Where values are judged: on each world with each epsilon, and perhaps with settings other than the defaults."""
+    """Where values are judged: on each world with each epsilon, and perhaps with settings other than the defaults.
+
+    Where noise is most of what there is, the mean of several draws of it counts. Where there is a promise never to lose
+    to the free baseline, values that do are not chosen if others do not.
+    """
 
     worlds: tuple[World, ...]
     epsilons: tuple[float, ...] = EPSILONS
     settings: tuple[tuple[str, Any], ...] = ()
+    draws: int = 1
+    never_below_free: bool = False
 
     def cells(self) -> list[tuple[World, float]]:
         """Return worlds with epsilons, large ones first, so that no process is left with a long one at the end."""
@@ -78,15 +85,20 @@ class Ground(NamedTuple):
 GROUNDS = {
     "explicit": {
         "usual": Ground(WORLDS),
-        "next to nothing": Ground(FEW, (0.02, 0.1, 0.5)),
+        "next to nothing": Ground(FEW, (0.02, 0.1, 0.5), draws=8, never_below_free=True),
         "moments of items": Ground(WORLDS[:-1], (5.0, 20.0), (("moments", "per-item"), ("n_factors", 4))),
         "many people": Ground(LARGE),
-        "few people": Ground(FEW, (1.0, 5.0, 20.0)),
         "biases alone": Ground(WORLDS, settings=(("n_factors", 0),)),
     },
     "implicit": {"usual": Ground((*WORLDS[:3], WORLDS[4])), "many people": Ground(LARGE[:1])},  # to rank takes longer
 }
-CHECK = Ground(UNSEEN, (0.1, *EPSILONS))
+CHECK = {
+    feedback: Ground(UNSEEN, (0.1, *EPSILONS), draws=draws) for feedback, draws in (("explicit", 3), ("implicit", 1))
+}
+PROMISE = Ground((*FEW, *WORLDS[:4]), (1.0, 5.0, 20.0), draws=5)
+ALLOWED = 0.003  # what factors may lose to biases alone
+NOTHING = 1e-4  # a loss to the free baseline that is none
+MASSES = (1_000, 3_000, 10_000, 30_000)  # epsilon times users
 
 
 class Constant(NamedTuple):
@@ -123,9 +135,7 @@ EXPLICIT = (
     Constant(_PLAN, "_HEIGHTS", ((1.0, 1.0), (0.5, 1.0), (0.5, 2.0), (0.7, 3.0), (1.0, 4.0))),
     Constant(_PLAN, "_HEIGHT_POINT", (20_000, 1_500, 5_000)),
     Constant(_PLAN, "_HEIGHT_EXPONENT", (0.5, 0.3, 1.0)),
-    Constant(_PLAN, "_EARLY_RIDGES", ((0.5, 0.5), (0.1, 0.1), (0.2, 0.2), (0.1, 0.3), (0.2, 0.5))),
-    Constant(_PLAN, "_RIDGE_POINT", (10_000, 3_000, 30_000)),
-    Constant(_PLAN, "_RIDGE_EXPONENT", (1.0, 0.5, 2.0)),
+    Constant(_ROUNDS, "_EARLY_RIDGE", (0.5, 0.1, 0.2)),
     Constant(_ROUNDS, "_RARE_EXPONENT", (0.0, 0.15, 0.3, 0.45)),
     Constant(
         _PLAN, "_SHARES", (_shares(0.03), _shares(0.01), _shares(0.1), _shares(0.03, 0.0005), _shares(0.03, 0.01))
@@ -141,7 +151,7 @@ EXPLICIT = (
     Constant(
         _ROUNDS,
         "_LEAST_BIAS_GAIN _LEAST_LEVEL_GAIN _LONE_BIAS_RIDGE",
-        ((0.0, 0.0, 3.0), *product((0.0, 2.0, 4.0), (3.0, 6.0, 12.0), (0.1, 0.3, 1.0))),
+        ((0.0, 0.0, 3.0), *product((0.0, 2.0, 4.0, 6.0), (3.0, 6.0, 12.0), (0.1, 0.2, 0.3, 1.0))),
         "next to nothing",
     ),
     Constant(_PLAN, "_ITEM_MOMENT_SHARE", (0.5, 0.1, 0.3), "moments of items"),
@@ -162,10 +172,7 @@ IMPLICIT = (
     Constant(_OBSERVED_ROUNDS, "_LIFT", (1.0, 0.5, 2.0)),
     Constant(_OBSERVED_ROUNDS, "_SAMPLING", (1.0, 0.3, 0.6)),
 )
-EXPLICIT_LAST = (
-    Constant(_PLAN, "_NO_FACTORS", (300, 1_000, 3_000, 10_000), "few people"),
-    Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone"),
-)
+EXPLICIT_LAST = (Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone"),)
 IMPLICIT_LAST = (
     Constant(_OBSERVED_PLAN, "_USER_SHARE", (0.002, 0.0005, 0.01)),
     Constant("dpmf.methods.implicit", "_HELD_BELOW", (1.0, 0.7, 3.0)),
@@ -174,6 +181,7 @@ IMPLICIT_LAST = (
 )
 CONSTANTS = {"explicit": EXPLICIT, "implicit": IMPLICIT}
 MOST_FACTORS = (4, 8, 16, 24)
+ALONE = (("n_factors", 0),)
 
 
 class Trial(NamedTuple):
@@ -184,7 +192,7 @@ class Trial(NamedTuple):
     epsilon: float
     values: Values
     settings: tuple[tuple[str, Any], ...] = ()
-    margin: int = 1  # what breaks even is looked for; to stay away from it is no matter of averages
+    draw: int = 1
 
 
 class Search:
@@ -212,16 +220,36 @@ class Search:
             for one in self.trials
         ]
 
-    def _score(self, ground: str, values: Values) -> float:
-        """Return what should be small."""
+    def _score(self, ground: str, values: Values) -> tuple[float, float]:
+        """Return what should be small: first the loss to the free baseline, if it must not be, then the figure."""
         trial = {"ground": ground, "values": _named(values)}
         known = next((one for one in self.trials if {**one, **trial} == one), None)
         if known is None:
             of = GROUNDS[self.feedback][ground]
-            found = self._pool.map(_figure, [Trial(self.feedback, *cell, values, of.settings) for cell in of.cells()])
-            known = {**trial, "score": statistics.fmean(math.log(figure) for figure in found)}
+            found = self.figures(of, values, of.settings)
+            known = {**trial, "score": statistics.fmean(map(math.log, found))}
+            if of.never_below_free:
+                free = self._pool.map(_free, [world for world, _ in of.cells()])
+                known["loss"] = max(map(float.__sub__, found, free))
             self.trials.append(known)
-        return float(known["score"] if self.feedback == "explicit" else -known["score"])
+        loss = max(known.get("loss", 0.0), NOTHING)
+        return loss, float(known["score"] if self.feedback == "explicit" else -known["score"])
+
+    def figures(self, ground: Ground, values: Values, settings: tuple[tuple[str, Any], ...] = ()) -> list[float]:
+        """Return the mean figure of all draws, for every cell of a ground."""
+        draws = range(1, ground.draws + 1)
+        trials = [Trial(self.feedback, *cell, values, settings, draw) for cell, draw in product(ground.cells(), draws)]
+        found = list(self._pool.map(_figure, trials))
+        return [statistics.fmean(found[first : first + len(draws)]) for first in range(0, len(found), len(draws))]
+
+    def promise(self, values: Values) -> list[dict[str, float]]:
+        """Return, for every cell of its ground, how much factors lose to biases alone."""
+        factors = self.figures(PROMISE, {**values, (_PLAN, "_NO_FACTORS"): 0})
+        alone = self.figures(PROMISE, values, ALONE)
+        return [
+            {"users": world.n_users, "epsilon": epsilon, "loss": loss}
+            for (world, epsilon), loss in zip(PROMISE.cells(), map(float.__sub__, factors, alone), strict=True)
+        ]
 
 
 def main() -> None:
@@ -245,18 +273,19 @@ def main() -> None:
         for one in _last(feedback, values):
             values = search.better({**one.meaning(one.values[0]), **values}, one)
             print(f"{one.ground}: {_chosen(values, one)}", flush=True)
-        unseen = [Trial(feedback, *cell, values, margin=private_plan._MARGIN) for cell in CHECK.cells()]
-        figures = {
-            "figure": list(pool.map(_figure, unseen)),
-            "alone": list(pool.map(_figure, [one._replace(settings=(("n_factors", 0),)) for one in unseen])),
-        }
+        report: dict[str, Any] = {"feedback": feedback}
         if feedback == "explicit":
-            figures["free"] = list(pool.map(_free, [one.world for one in unseen]))
-    check = [
-        {"users": one.world.n_users, "epsilon": one.epsilon, **{name: found[place] for name, found in figures.items()}}
-        for place, one in enumerate(unseen)
+            report["promise"] = search.promise(values)
+            values[_PLAN, "_NO_FACTORS"] = _enough(report["promise"])
+        check = CHECK[feedback]
+        figures = {"figure": search.figures(check, values), "alone": search.figures(check, values, ALONE)}
+        if feedback == "explicit":
+            figures["free"] = list(pool.map(_free, [world for world, _ in check.cells()]))
+    report["chosen"] = _named(values)
+    report["unseen"] = [
+        {"users": world.n_users, "epsilon": epsilon, **{name: found[place] for name, found in figures.items()}}
+        for place, (world, epsilon) in enumerate(check.cells())
     ]
-    report = {"feedback": feedback, "chosen": _named(values), "unseen": check}
     print(json.dumps(report, indent=1))
     lines = ",\n  ".join(json.dumps(one) for one in search.differences())
     arguments.out.write_text(f'{json.dumps(report, indent=1)[:-2]},\n "trials": [\n  {lines}\n ]\n}}\n')
@@ -268,13 +297,18 @@ def _figure(trial: Trial) -> float:
     warnings.simplefilter("ignore")
     for (module, name), value in trial.values.items():
         setattr(MODULES[module], name, value)
-    private_plan._MARGIN = trial.margin
     train, test = _split(trial.world)
-    method = ALS(feedback=trial.feedback, budget=Budget(trial.epsilon), noise_seed=1, **dict(trial.settings))
+    method = ALS(feedback=trial.feedback, budget=Budget(trial.epsilon), noise_seed=trial.draw, **dict(trial.settings))
     model = method.fit(train, n_threads=1)
     if trial.feedback == "implicit":
         return evaluate(model, test, n_threads=1)["ndcg@10"]
     return rmse(prediction_errors(model, test, n_threads=1))
+
+
+def _enough(losses: list[dict[str, float]]) -> int:
+    """Return the least number of people, times epsilon, beyond which factors nowhere lose more than is allowed."""
+    lost = max((one["users"] * one["epsilon"] for one in losses if one["loss"] > ALLOWED), default=0.0)
+    return next((mass for mass in MASSES if mass >= lost), MASSES[-1])
 
 
 def _free(world: World) -> float:

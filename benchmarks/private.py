@@ -5,7 +5,7 @@
 
 Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over some runs with
 fresh noise, that of private item biases alone, seconds and memory. `--every 10` keeps users whose number ends in 0.
-`--seed` chooses which ratings are held out: the method's constants were chosen with those of seed 0 in view.
+`--seed` chooses which ratings are held out: those of seed 0 were looked at while the method was worked out.
 """
 
 from __future__ import annotations

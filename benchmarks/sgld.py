@@ -4,7 +4,7 @@
     python benchmarks/sgld.py accuracy DATA [--holdout 0.01]
     python benchmarks/sgld.py curve DATA OUT [--epsilons 100,250,1000,10000] [--rhos 1,10] [--cap 100]
     python benchmarks/sgld.py table DATA OUT [--sizes 100,1000,10000,65536,0]
-    python benchmarks/sgld.py epochs DATA OUT
+    python benchmarks/sgld.py epochs DATA OUT [--epochs 2,5,10,20,40,80]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
 with that many ratings of a user on average. Each command prints one JSON object; `curve` (error against epsilon, with
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default="100,250,1000,10000")
     parser.add_argument("--rhos", default="1,10")
     parser.add_argument("--cap", type=int, default=100)
+    parser.add_argument("--epochs", default="2,5,10,20,40,80")
     parser.add_argument("--sizes", default="100,1000,10000,65536,0")
     arguments = parser.parse_args()
     ratings = _ratings(arguments.data)
@@ -176,7 +177,7 @@ def _table(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _epochs(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     K, rows = int(arguments.factors), []
-    for n_epochs in (2, 5, 10, 20, 40, 80):
+    for n_epochs in map(int, arguments.epochs.split(",")):
         draws = SGLD(n_factors=K, n_epochs=n_epochs, budget=_PLAIN)
         kinds: dict[str, Method] = {
             "descent": SGD(n_factors=K, n_epochs=n_epochs),

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from dpmf.engine.stored import StoredRatings
+from dpmf.ratings import Ratings, Scale
+from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.synthetic import make
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 PAPER = ("--method", "sgld", "--mode", "paper", "--items-public", "--epochs", "10", "--factors", "4")
@@ -83,6 +90,61 @@ def test_without_a_promise_it_streams_and_goes_on(command: Command, data_folder:
     assert tensors[0] == tensors[1] == tensors[2]
 
 
+@pytest.mark.parametrize("mode", ["paper", "certified"])
+def test_private_runs_stream_to_the_same_bytes_and_charge_a_ledger_once(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    store, wishes, ledger, scratch = (tmp_path / name for name in ("store", "wishes.csv", "ledger", "scratch"))
+    StoredRatings.build(InPieces(make(1000, 100, mean_ratings=40)), store)
+    wishes.write_text("person-00002,0\n")
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    options = (
+        "train", store, "--method", "sgld", "--mode", mode, "--epsilon", "4", "--epochs", "3", "--factors", "3",
+        "--set", "cap=10", "--set", "noise_seed=7", "--holdout", "0.1", "--user-budgets", wishes, "--json",
+    )  # fmt: skip
+    streamed = command(
+        *options, "--memory", "1MB", "--out", tmp_path / "a", "--ledger", ledger, "--cap", "inf",
+        "--checkpoint", tmp_path / "run",
+    )  # fmt: skip
+    inside = json.loads(command(*options, "--out", tmp_path / "b").stdout)
+    report = json.loads(streamed.stdout)
+    assert (report["streamed"], report["mode"], inside["streamed"]) == (True, inside["mode"], False)
+    for name in ("user_epsilons", "rmse", "mae", "baseline_rmse", "assumptions", "epsilon"):
+        assert report[name] == inside[name]
+    again = command(
+        *options, "--memory", "1MB", "--out", tmp_path / "c", "--ledger", ledger, "--checkpoint", tmp_path / "run",
+        "--resume",
+    )  # fmt: skip
+    assert again.returncode == 0
+    assert len({(tmp_path / name / "release.safetensors").read_bytes() for name in "abc"}) == 1
+    assert len(json.loads(command("ledger", ledger, "--json").stdout)["entries"]) == 1
+    assert not any(scratch.iterdir())
+
+
+@pytest.mark.parametrize(("mode", "epsilon"), [("paper", "5"), ("certified", "5"), ("certified", "inf")])
+def test_what_a_private_run_must_not_take_for_granted_is_refused_when_streamed(
+    command: Command, tmp_path: Path, mode: str, epsilon: str
+) -> None:
+    found = Ratings.of([1, 1, 2], ["a", "b", "a"], [2, 5, 3])
+    StoredRatings.build(InPieces(found), tmp_path / "found")
+    StoredRatings.build(InPieces(replace(found, scale=Scale(1, 5))), tmp_path / "seen")
+    (tmp_path / "wishes.csv").write_text("1,0\n")
+    private: tuple[object, ...] = ("--method", "sgld", "--mode", mode, "--epsilon", epsilon, "--memory", "1")
+    refusals = {"found": "scale that is declared", "seen": "public catalogue"}
+    if epsilon == "inf":  # nothing has to be declared then, and nobody has a budget
+        private, refusals = (
+            (*private, "--user-budgets", tmp_path / "wishes.csv"),
+            {"seen": "user_budgets means nothing"},
+        )
+    for name, words in refusals.items():
+        done = command("train", tmp_path / name, *private, "--out", tmp_path / "out")
+        assert done.returncode != 0
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -96,7 +158,7 @@ def test_without_a_promise_it_streams_and_goes_on(command: Command, data_folder:
         (("--method", "sgld", "--epsilon", "inf", "--chains", "2", "--memory", "1k"), "leave --memory out"),
         (("--method", "sgld", "--epsilon", "inf", "--set", "cap=3"), "means nothing with an infinite epsilon"),
         (("--method", "sgd", "--chains", "2"), "--chains is for sgld"),
-        ((*PAPER, "--epsilon", "5", "--memory", "1k"), "--memory streams ratings for"),
+        (("--epsilon", "1", "--memory", "1k"), "--memory streams ratings for sgd and sgld"),
         (("--method", "sgld", "--mode", "paper", "--epsilon", "5", "--set", "rho=many"), "rho='many'"),
     ],
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.stored import FILES, StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.files import dump_json, read_json, sealed
 from dpmf.ratings import Items, Ratings, Scale, ondisk
 from dpmf.ratings.ondisk import RatingsOnDisk
 from dpmf.ratings.pieces import InPieces
@@ -89,6 +90,20 @@ def test_what_was_only_seen_comes_back_undeclared(tmp_path: Path) -> None:
     again = Ratings.read(tmp_path / "out")
     assert again.scale == Scale(2, 4, declared=False)
     assert not again.catalogue.declared
+
+
+@pytest.mark.parametrize("change", [{"catalogue_declared": 1}, {"scale": {"lo": 1, "hi": 5, "declared": "yes"}}])
+def test_what_a_store_does_not_plainly_call_declared_is_not(tmp_path: Path, change: dict[str, Any]) -> None:
+    catalogue = Items.of(["a", "b"])
+    ingest(Ratings.of(["ann"], ["a"], [2], scale=(1, 5), catalogue=catalogue), tmp_path / "out")
+    path = tmp_path / "out" / "store.json"
+    facts = {name: value for name, value in read_json(path).items() if name != "digest"}
+    path.write_text(dump_json(sealed({**facts, **change})))
+    opened = RatingsOnDisk.open(tmp_path / "out")
+    assert (opened.catalogue.declared, opened.scale.declared) == ("scale" in change, "scale" not in change)
+    path.write_text(dump_json(sealed({**facts, "scale": {"lo": 1, "hi": 5}})))
+    with pytest.raises(DamagedFile, match="declared"):
+        RatingsOnDisk.open(tmp_path / "out")
 
 
 def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:

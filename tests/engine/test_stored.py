@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -136,6 +137,25 @@ def test_another_version_is_refused(tmp_path: Path, ratings: Ratings) -> None:
 def test_no_ratings_are_refused(tmp_path: Path, ratings: Ratings) -> None:
     with pytest.raises(InvalidRatings, match="no ratings"):
         store(ratings.select(np.zeros(len(ratings), np.bool_)), tmp_path / "store")
+
+
+def test_a_store_of_fewer_ratings_is_there_for_a_while(
+    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    on_disk = store(ratings, tmp_path / "store", memory=77)
+    wanted = np.arange(150) % 3 > 0
+    with on_disk.thinned(lambda piece, positions: piece.select(wanted[positions][piece.users])) as fewer:
+        (folder,) = (tmp_path / "scratch").iterdir()
+        assert folder.stat().st_mode & 0o077 == 0
+        assert (fewer.memory, fewer.name, fewer.scale) == (77, on_disk.name, on_disk.scale)
+        inside = BlockGrid.build(ratings.select(wanted[ratings.users]))
+        assert fewer.blocks.fingerprint() == inside.fingerprint()
+    assert not any((tmp_path / "scratch").iterdir())
+    with pytest.raises(KeyboardInterrupt), on_disk.thinned(lambda piece, _: piece):
+        raise KeyboardInterrupt
+    assert not any((tmp_path / "scratch").iterdir())
 
 
 def test_validation_needs_memory(tmp_path: Path, ratings: Ratings) -> None:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -26,7 +27,8 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verifying import verify
-from dpmf.ratings import Ratings
+from dpmf.ratings import Ratings, ondisk
+from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 METHOD = GaussianGD(n_factors=3, n_epochs=6, budget=Budget(3.0), noise_seed=4)
@@ -238,6 +240,12 @@ def test_a_run_of_one_method_is_not_taken_up_by_another(tmp_path: Path, ratings:
     METHOD.fit(ratings, checkpoint=plan)
     with pytest.raises(InvalidArgument):
         replace(METHOD, regularization=2.0).fit(ratings, checkpoint=plan)
+
+
+def test_ratings_on_disk_give_the_same_bits(tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ondisk, "_RATINGS_PER_PIECE", 500)  # many pieces, as large data have them
+    streamed = METHOD.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
+    assert bits(streamed) == bits(METHOD.fit(ratings))
 
 
 def test_scale_and_catalogue_must_be_declared(ratings: Ratings) -> None:

@@ -138,9 +138,9 @@ def test_who_wants_nothing_is_not_in_the_data(ratings: Ratings) -> None:
 
 def test_what_counts_is_trimmed_and_weighted(ratings: Ratings) -> None:
     method = replace(METHOD, cap=10, rho=4.0)
-    counted, weights, bound = method.prepared(ratings, {ratings.user_ids[3]: 25.0})
-    assert isinstance(counted, Ratings)
-    counts = np.diff(counted.indptr)
+    with method.prepared(ratings, {ratings.user_ids[3]: 25.0}) as (counted, weights, bound):
+        assert isinstance(counted, Ratings)
+        counts = np.diff(counted.indptr)
     assert counts.max() == 10
     expected = np.minimum(4.0, 10 / counts)
     expected[3] /= 4 if expected[3] < 4 else 1

@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -28,7 +27,6 @@ from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verifying import verify
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 METHOD = SGLD(n_factors=3, n_epochs=6, budget=Budget(3.0), sampling_rate=0.3, noise_seed=4)
@@ -194,7 +192,7 @@ def test_steps_in_which_nobody_takes_part_are_steps_like_others() -> None:
     assert model.release.item_biases.all()  # there is noise on everything, whoever takes part
 
 
-def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused(ratings: Ratings) -> None:
     for field, value in (("decay", 0.5), ("kappa", 1.0), ("rho", 1.0), ("table", 0), ("temperature", 0.5)):
         with pytest.raises(InvalidArgument, match=rf"{field}.* means nothing with mode='certified'"):
             replace(METHOD, **{field: value})  # type: ignore[arg-type]
@@ -203,8 +201,6 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
             replace(METHOD, sampling_rate=rate)
     with pytest.raises(InvalidArgument, match="sampling_rate means nothing with mode='paper'"):
         replace(METHOD, mode="paper")
-    with pytest.raises(InvalidArgument, match="in memory"):
-        METHOD.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
     with pytest.raises(InvalidArgument, match="public catalogue"):
         METHOD.fit(Ratings.of([1], [2], [3], scale=(1, 5)))
     with pytest.raises(InvalidArgument, match="rests on no convergence"):

@@ -101,6 +101,13 @@ def test_what_is_no_rating_is_refused_with_its_row(tmp_path: Path, value: str, c
         pass
 
 
+def test_text_ids_outside_the_catalogue_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table("text").write_csv(tmp_path / "ratings.csv")
+    catalogue = Items.of([f"item {item}" for item in range(5, 45)])
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5), items=catalogue)
+    assert caplog.text.count("ratings of items outside the catalogue are left out") == 2  # in memory, and on disk
+
+
 def test_nothing_in_the_catalogue_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("user,item,rating\n1,1,5\n")
     with (

@@ -134,7 +134,7 @@ def train(
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
-        private = {"user_budgets": _user_budgets(user_budgets), "n_chains": chains}
+        private = {"user_budgets": _user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
     elif method == "gaussian":
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public, "mode": mode}
@@ -265,10 +265,8 @@ def _train(
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
-    if not isinstance(method, SGD | SGLD) or (isinstance(method, SGLD) and method.is_private):
-        raise InvalidArgument(
-            "--memory streams ratings for sgd, and for sgld with an infinite epsilon: leave it out, or take one of them"
-        )
+    if not isinstance(method, SGD | SGLD):
+        raise InvalidArgument("--memory streams ratings for sgd and sgld: leave it out, or take one of them")
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
     n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
@@ -279,7 +277,7 @@ def _train(
             if isinstance(source, Ratings):
                 return train_and_test(method, source, **split, **private, **how)
             prepared = prepare(source, memory=memory, scratch=place, **split)
-        return train_streamed(method, prepared, **how)
+        return train_streamed(method, prepared, **private, **how)
 
 
 def _checkpoint(folder: Path | None, every: int | None, minutes: float | None, resume: bool) -> Checkpoint | None:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +33,11 @@ from dpmf.evaluation.metrics import mae, rmse
 from dpmf.kernels.ordering import row_pointers
 from dpmf.methods import SGD, SGLD
 from dpmf.methods.sgd import Callback
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.external import external_ratings
 from dpmf.ratings.locating import Located, located
-from dpmf.ratings.ondisk import RatingsOnDisk, Source, is_store
+from dpmf.ratings.ondisk import RatingsOnDisk, Source, is_store, with_positions
 from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.reading import refuse_options
 
@@ -129,10 +130,16 @@ def train_streamed(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    user_budgets: Mapping[Any, float] | None = None,
+    ledger: Ledger | None = None,
 ) -> Run:
-    """Train on ratings on the disk, with the same result as `train_and_test` has in memory."""
+    """Train on ratings on the disk, with the same result as `train_and_test` has in memory.
+
+    The arguments after `checkpoint` are for SGLD, see `dpmf.methods.SGLD.fit`.
+    """
+    private = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
     began = time.perf_counter()
-    model = method.fit(prepared.training, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+    model = method.fit(prepared.training, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)  # type: ignore[arg-type]
     seconds = time.perf_counter() - began
     accuracy, test = {}, prepared.test
     if len(test):
@@ -155,10 +162,7 @@ class _Split:
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield the training part of every piece; to be called once."""
-        done = 0
-        for piece in self._source.pieces():
-            positions = self.user_ids.hash_order[done : done + piece.n_users]
-            done += piece.n_users
+        for positions, piece in with_positions(self._source):
             if not self._holdout:
                 yield piece
                 continue

@@ -9,8 +9,11 @@ StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,14 +25,16 @@ from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.factors import padded
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, new_folder, scratch_file
-from dpmf.ratings import Items, Scale
+from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.ondisk import FILES as COLUMN_FILES
-from dpmf.ratings.ondisk import RatingsOnDisk, Source
+from dpmf.ratings.ondisk import RatingsOnDisk, Source, with_positions
 
 logger = logging.getLogger(__name__)
 
 FILES = (*COLUMN_FILES, "blocks")
+Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
+_BESIDE_SUMS = 5  # arrays of their size: averages, and noise, noisy sums and steps while these are made
 _LEAST_MEMORY = 1 << 26  # little beside the program itself, which takes about three times this: never refused
 
 
@@ -73,16 +78,25 @@ class StoredRatings:
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
-        by_hash, indptr, done = self.user_ids.hash_order, self.columns.indptr, 0
+        indptr = self.columns.indptr
         with scratch_file(self.columns.folder) as file:
             file.truncate(4 * int(indptr[-1]))
-            for piece in self.columns.pieces():
-                places = indptr[by_hash[done : done + piece.n_users]].tolist()
+            for positions, piece in with_positions(self.columns):
+                places = indptr[positions].tolist()
                 starts = piece.indptr.tolist()
                 for place, start, end in zip(places, starts[:-1], starts[1:], strict=True):
                     os.pwrite(file.fileno(), piece.items[start:end].data, 4 * place)
-                done += piece.n_users
             return indptr, np.memmap(file, np.int32, "r")
+
+    @contextlib.contextmanager
+    def thinned(self, leave: Leave) -> Iterator[StoredRatings]:
+        """Yield a store of fewer ratings, in a folder that is readable by its owner only and removed in the end.
+
+        Args:
+            leave: returns what is left of a piece, with the same users; it is given their positions among all users.
+        """
+        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
+            yield StoredRatings.build(_Thinned(self.columns, leave), Path(folder) / "store", memory=self.memory)
 
     @property
     def user_ids(self) -> Ids:
@@ -98,6 +112,11 @@ class StoredRatings:
     def scale(self) -> Scale:
         """The rating scale."""
         return self.columns.scale
+
+    @property
+    def name(self) -> str:
+        """What to call the data set."""
+        return self.columns.name
 
     @property
     def n_users(self) -> int:
@@ -116,6 +135,30 @@ class StoredRatings:
         return (
             f"StoredRatings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
         )
+
+
+AnyRatings = Ratings | StoredRatings
+
+
+def parts_of(ratings: AnyRatings) -> Iterator[tuple[NDArray[np.int64], Ratings]]:
+    """Yield ratings as they can be in memory, all at once or piece by piece, with the positions of their users."""
+    if isinstance(ratings, StoredRatings):
+        yield from with_positions(ratings.columns)
+    else:
+        yield np.arange(ratings.n_users), ratings
+
+
+class _Thinned:
+    """What is left of every piece of a source."""
+
+    def __init__(self, source: Source, leave: Leave) -> None:
+        self.user_ids, self.catalogue = source.user_ids, source.catalogue
+        self.scale, self.name = source.scale, source.name
+        self._source, self._leave = source, leave
+
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield the pieces."""
+        return (self._leave(piece, positions) for positions, piece in with_positions(self._source))
 
 
 @dataclass(frozen=True)
@@ -151,22 +194,50 @@ class Room:
         if of_users <= memory // 2 and always + of_users + block <= limit:
             return cls(n_threads, cls._capacity(ratings, always + of_users))
         if always + strip + block > limit:
-            raise InvalidArgument(
-                f"{_megabytes(memory)} of memory is too little for {n_factors} factors: one strip of users and all "
-                f"items take {_megabytes(always + strip + block)}; allow that much, or use fewer factors"
-            )
-        most = min(n_threads, blocks.size)
-        fitting = min((limit - always - block) // strip, most)
-        if fitting < most:
-            logger.warning(
-                "using %d of %d threads, because each holds %s of user factors: allow %s of memory to use all",
-                fitting, most, _megabytes(strip), _megabytes(always + most * strip + block),
-            )  # fmt: skip
+            raise _too_little(memory, n_factors, "one strip of users and all items", always + strip + block)
+        fitting = _fitting(min(n_threads, blocks.size), always + block, strip, limit, "user factors")
         return cls(fitting, cls._capacity(ratings, always + fitting * strip), ratings.columns.folder)
+
+    @classmethod
+    def for_sums(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
+        """Share out the memory where every thread adds up a number for each factor and bias of an item.
+
+        User factors, which are wanted at the end only, go to the disk as above; there are no more threads than sums
+        fit. Pieces of ratings are small, and do not count.
+
+        Raises:
+            InvalidArgument: not even one thread can work in it.
+        """
+        memory, limit = ratings.memory, max(ratings.memory, _LEAST_MEMORY)
+        sums = 8 * (n_factors + 1) * ratings.n_items
+        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items
+        if always + sums > limit:
+            raise _too_little(memory, n_factors, "sums for all items", always + sums)
+        fitting = _fitting(n_threads, always, sums, limit, "sums")
+        on_disk = 4 * n_factors * ratings.n_users > memory // 2
+        return cls(fitting, user_folder=ratings.columns.folder if on_disk else None)
 
     @staticmethod
     def _capacity(ratings: StoredRatings, resident: int) -> int:
         return max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1)
+
+
+def _fitting(wanted: int, always: int, each: int, limit: int, what: str) -> int:
+    """Return how many threads fit that hold so many bytes each beside what is always there; one does."""
+    fitting = min((limit - always) // each, wanted)
+    if fitting < wanted:
+        logger.warning(
+            "using %d of %d threads, because each holds %s of %s: allow %s of memory to use all",
+            fitting, wanted, _megabytes(each), what, _megabytes(always + wanted * each),
+        )  # fmt: skip
+    return fitting
+
+
+def _too_little(memory: int, n_factors: int, what: str, needed: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"{_megabytes(memory)} of memory is too little for {n_factors} factors: {what} take {_megabytes(needed)}; "
+        "allow that much, or use fewer factors"
+    )
 
 
 def _megabytes(count: int) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import AnyRatings
 from dpmf.methods.centering import NO_BIAS
 from dpmf.methods.certified_steps import Callback, CertifiedSteps
 from dpmf.methods.checks import declared
@@ -34,7 +35,7 @@ from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings, Scale
+from dpmf.ratings import Scale
 
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
@@ -112,7 +113,7 @@ class YieldingSteps(ClippedSteps):
 
 def fit_certified(
     method: GaussianGD,
-    ratings: Ratings,
+    ratings: AnyRatings,
     n_threads: int,
     callbacks: tuple[Callback, ...],
     checkpoint: Checkpoint | None,
@@ -131,10 +132,11 @@ def fit_certified(
     centre = centre_of(method.centering or "mean", ratings.scale, method.n_factors)
     ridge, averaged, seed = method.regularization, -(-plan.n_steps // 2), method.seed
 
-    def start(mechanism: Mechanism, _: Noise) -> YieldingSteps:
-        return YieldingSteps(plan, ratings, shares, mechanism, centre, ridge, averaged, seed, n_threads)
+    def start(counted: AnyRatings, mechanism: Mechanism, _: Noise, n_threads: int) -> YieldingSteps:
+        return YieldingSteps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads)
 
-    run = CertifiedSteps("gaussian", method, plan.event, stages_of(plan.n_steps), shares, bool(user_budgets), start)
+    stages, personal = stages_of(plan.n_steps), bool(user_budgets)
+    run = CertifiedSteps("gaussian", method, plan.event, stages, shares, personal, None, start)
     return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import AnyRatings
 from dpmf.methods.certified_steps import Callback, CertifiedSteps
 from dpmf.methods.checks import declared
 from dpmf.methods.clipped_steps import Centre
@@ -15,8 +16,6 @@ from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
-from dpmf.ratings.trimming import trimmed
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld import SGLD
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def fit_certified(
     method: SGLD,
-    ratings: Ratings,
+    ratings: AnyRatings,
     n_threads: int,
     callbacks: tuple[Callback, ...],
     checkpoint: Checkpoint | None,
@@ -36,9 +35,8 @@ def fit_certified(
     declared(ratings, method.items_public)
     plan = _plan(method, ratings.n_items)
     shares = sampled_shares(personal_epsilons(ratings.user_ids, method.budget, user_budgets), plan)
-    counted = ratings if method.cap is None else trimmed(ratings, method.cap, seed=method.seed)
 
-    def start(mechanism: Mechanism, noise: Noise) -> SampledSteps:
+    def start(counted: AnyRatings, mechanism: Mechanism, noise: Noise, n_threads: int) -> SampledSteps:
         assert method.regularization is not None
         assert method.n_samples is not None
         return SampledSteps(
@@ -46,7 +44,7 @@ def fit_certified(
             method.seed, n_threads, noise,
         )  # fmt: skip
 
-    run = CertifiedSteps("sgld", method, plan.event, plan.stages(), shares, bool(user_budgets), start)
+    run = CertifiedSteps("sgld", method, plan.event, plan.stages(), shares, bool(user_budgets), method.cap, start)
     return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
 
 

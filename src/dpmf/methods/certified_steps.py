@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,22 +13,23 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
+from dpmf.engine.stored import AnyRatings, Room, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.centering import on_scale
 from dpmf.methods.checks import PERSONAL, public_facts
 from dpmf.methods.clipped_steps import ClippedSteps
+from dpmf.methods.counted import counted_ratings
+from dpmf.methods.folding import folded
 from dpmf.methods.posterior import RELEASES
 from dpmf.methods.private_plan import Stage
 from dpmf.methods.private_run import private_run
 from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
 
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
@@ -49,7 +51,9 @@ class CertifiedSteps:
         stages: the steps.
         shares: what part of the clip each user has.
         personal: whether some users asked for less.
-        start: makes the state of the run from what adds the noise and where it comes from.
+        cap: how many ratings of a user count at most; None for all.
+        start: makes the state of the run from the ratings that count, what adds the noise, where it comes from, and the
+            number of threads.
     """
 
     name: str
@@ -58,11 +62,12 @@ class CertifiedSteps:
     stages: tuple[Stage, ...]
     shares: NDArray[np.float64]
     personal: bool
-    start: Callable[[Mechanism, Noise], ClippedSteps]
+    cap: int | None
+    start: Callable[[AnyRatings, Mechanism, Noise, int], ClippedSteps]
 
     def fit(
         self,
-        ratings: Ratings,
+        ratings: AnyRatings,
         n_threads: int,
         callbacks: tuple[Callback, ...],
         checkpoint: Checkpoint | None,
@@ -77,12 +82,17 @@ class CertifiedSteps:
             assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if self.personal else [])],
             seeded=noise.seeded,
         )  # fmt: skip
-        with private_run(
-            checkpoint, lambda: self._identity(ratings, guarantee), self.stages, noise.seeded
-        ) as run:  # fmt: skip
+        room = Room(n_threads)
+        if isinstance(ratings, StoredRatings):
+            assert self.method.n_factors is not None
+            room = Room.for_sums(ratings, self.method.n_factors, n_threads)
+        with (
+            counted_ratings(ratings, self.cap, seed=self.method.seed) as counted,
+            private_run(checkpoint, partial(self._identity, ratings, guarantee), self.stages, noise.seeded) as run,
+        ):
             run.enter(ledger, ratings.name or "release", guarantee)
             mechanism = Mechanism([self.event], noise)
-            state = self.start(mechanism, noise)
+            state = self.start(counted, mechanism, noise, room.n_threads)
             history = run.carry_out(state, callbacks)
             mechanism.finish()
         factors, biases = state.items()
@@ -97,20 +107,22 @@ class CertifiedSteps:
             configuration=self.method.configuration(),
             guarantee=guarantee,
         )
-        b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
-        return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
+        return folded(release, ratings, history, room)
 
     @property
     def _budget(self) -> Budget:
         assert self.method.budget is not None
         return self.method.budget
 
-    def _identity(self, ratings: Ratings, guarantee: Guarantee) -> dict[str, Any]:
-        """Return what makes two runs the same run."""
-        settings: Mapping[str, Any] = {"name": f"certified {self.name}", **asdict(self.method)}
-        # The budget stands by itself, so that a refusal names it.
-        settings = {name: value for name, value in settings.items() if name != "budget"}
+    def _identity(self, ratings: AnyRatings, guarantee: Guarantee) -> dict[str, Any]:
+        """Return what makes two runs the same run; one that streams is not one that does not."""
+        if isinstance(ratings, StoredRatings):
+            fingerprint = f"{ratings.blocks.fingerprint()}, streamed"
+        else:
+            fingerprint = fingerprint_of(ratings)
+        settings = {"name": f"certified {self.name}", **asdict(self.method)}
+        del settings["budget"]  # stands by itself, so that a refusal names it
         return identity_of(
-            settings, ratings, fingerprint_of(ratings), budget=str(self._budget),
+            settings, ratings, fingerprint, budget=str(self._budget),
             user_budgets=f"{checksum_of((self.shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
         )  # fmt: skip

@@ -8,8 +8,9 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.ratings import Items, Ratings
+from dpmf.ratings import Items
 
 _MOST = (1 << 31) - 1
 _PUBLIC = (
@@ -45,7 +46,7 @@ def fraction(name: str, value: float) -> None:
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
 
 
-def declared(ratings: Ratings, items_public: bool, *, needs_scale: bool = True) -> None:
+def declared(ratings: AnyRatings, items_public: bool, *, needs_scale: bool = True) -> None:
     """Refuse a private run on a scale or a catalogue that was learnt from the ratings."""
     if needs_scale and not ratings.scale.declared:
         raise InvalidArgument(

@@ -10,18 +10,20 @@ sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
+from dpmf.engine.stored import AnyRatings, parts_of
 from dpmf.kernels.clipped import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.private_plan import Stage
-from dpmf.methods.summing import over_users, release_sum
+from dpmf.methods.summing import Add, over_users, release_sum_of_parts
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 from dpmf.ratings.pieces import of_users
@@ -88,7 +90,8 @@ class ClippedSteps:
 
     Args:
         plan: the public facts.
-        solving: all ratings, from which everybody computes their own bias and factors.
+        solving: all ratings, from which everybody computes their own bias and factors; those on disk are read anew at
+            every step, some users at a time.
         shares: what part of the clip each user has, from 0 to 1.
         mechanism: adds the noise.
         centre: where predictions start.
@@ -99,7 +102,7 @@ class ClippedSteps:
     """
 
     plan: StepPlan
-    solving: Ratings
+    solving: AnyRatings
     shares: Array
     mechanism: Mechanism
     centre: Centre
@@ -123,11 +126,9 @@ class ClippedSteps:
     def measure(self, stage: Stage) -> None:
         """Release the gradient of those who take part, and move the items."""
         assert stage.round is not None
-        people = self._people(self.taking_part(stage.round))
-        noisy = release_sum(
+        noisy = release_sum_of_parts(
             self.mechanism, GRADIENTS, self.plan.sensitivity, (self.plan.n_items, self.plan.n_factors + 1),
-            lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
-            self.n_threads,
+            self._taking_part(stage.round), self.n_threads,
         )  # fmt: skip
         moved, keep = self.moves(noisy), 1 - _PULL / self.plan.n_steps
         self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
@@ -141,18 +142,35 @@ class ClippedSteps:
         """Return how far items go for a noisy sum, which is public."""
         return self.plan.step_size * noisy
 
-    def taking_part(self, number: int) -> NDArray[np.intp] | None:
-        """Return who takes part in a step, counted from 0; None for everybody."""
+    def taking_part(self, number: int) -> NDArray[np.bool_] | None:
+        """Return which users take part in a step, counted from 0; None for everybody."""
         return None
 
-    def _people(self, chosen: NDArray[np.intp] | None) -> _People:
-        """Let those who take part fit their own bias and factors."""
-        ratings = self.solving if chosen is None else of_users(self.solving, chosen)
+    def _taking_part(self, number: int) -> Iterator[tuple[Ratings, Add]]:
+        """Yield those who take part, all at once or some at a time.
+
+        Squared errors are added up part by part: of the training error, which is not released, the last digits may
+        depend on that.
+        """
+        coins = self.taking_part(number)  # in the order of all users, so it does not matter how the ratings come
+        squared, count = 0.0, 0
+        for positions, part in parts_of(self.solving):
+            if coins is None:
+                people = self._fitted(part, self.shares[positions])
+            else:
+                chosen = np.flatnonzero(coins[positions])
+                people = self._fitted(of_users(part, chosen), self.shares[positions[chosen]])
+            squared += self._squared_errors(people)
+            count += len(people.ratings)
+            yield people.ratings, partial(self._add, people)
+        self._error = self.unit * math.sqrt(squared / max(count, 1))
+
+    def _fitted(self, ratings: Ratings, shares: Array) -> _People:
+        """Let people fit their own bias and factors."""
         centred = replace(ratings, values=((ratings.values - self.centre.mean) / self.unit).astype(np.float32))
-        n_people = ratings.n_users if chosen is None else len(chosen)
         people = _People(
-            centred, np.zeros(n_people, np.float32), np.zeros((n_people, self.plan.n_factors), np.float32),
-            self.shares if chosen is None else self.shares[chosen],
+            centred, np.zeros(ratings.n_users, np.float32),
+            np.zeros((ratings.n_users, self.plan.n_factors), np.float32), shares,
         )  # fmt: skip
 
         def solve(_: int, first: int, last: int) -> None:
@@ -162,16 +180,18 @@ class ClippedSteps:
             )  # fmt: skip
 
         over_users(centred, solve, 16 * self.n_threads, self.n_threads)
-        squared = np.zeros(_ERROR_TASKS)
+        return people
+
+    def _squared_errors(self, people: _People) -> float:
+        of, squared = people.ratings, np.zeros(_ERROR_TASKS)
 
         def measure(task: int, first: int, last: int) -> None:
             squared[task] = squared_errors(
-                centred.indptr, centred.items, centred.values, first, last, self.V, self.c, 0.0, people.b, people.U
+                of.indptr, of.items, of.values, first, last, self.V, self.c, 0.0, people.b, people.U
             )
 
-        over_users(centred, measure, _ERROR_TASKS, self.n_threads)
-        self._error = self.unit * math.sqrt(float(squared.sum()) / max(len(centred), 1))
-        return people
+        over_users(of, measure, _ERROR_TASKS, self.n_threads)
+        return float(squared.sum())
 
     def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
         of = people.ratings
@@ -209,7 +229,7 @@ class ClippedSteps:
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """Those who take part in a step: their ratings, centred and in units, bias, factors and share."""
+    """Some of those who take part in a step: their ratings, centred and in units, bias, factors and share."""
 
     ratings: Ratings
     b: Floats

@@ -111,12 +111,12 @@ def diagnose(
             f"n_epochs={chosen.n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}"
         )
     traces = []
-    counted, weights, bound = chosen.prepared(ratings, user_budgets)
-    for number in range(n_chains):
-        of_noise = None if chosen.noise_seed is None else _seed_of(number, chosen.noise_seed)
-        apart = replace(chosen, seed=_seed_of(number, chosen.seed), noise_seed=of_noise)
-        chain = apart.chain_on(counted, weights, bound, Room(thread_count(n_threads)))
-        traces.append(_trace(apart, chain, ratings, thread_count(n_threads)))
+    with chosen.prepared(ratings, user_budgets) as (counted, weights, bound):
+        for number in range(n_chains):
+            of_noise = None if chosen.noise_seed is None else _seed_of(number, chosen.noise_seed)
+            apart = replace(chosen, seed=_seed_of(number, chosen.seed), noise_seed=of_noise)
+            chain = apart.chain_on(counted, weights, bound, Room(thread_count(n_threads)))
+            traces.append(_trace(apart, chain, ratings, thread_count(n_threads)))
     return Convergence.of(np.array(traces))
 
 

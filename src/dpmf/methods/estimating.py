@@ -73,15 +73,19 @@ class Estimate:
             least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
             least_trend_gain: likewise for the trend; noise alone would make half of the coefficients, 1.5.
         """
-        variance = self.variance + sampling
-        likely = np.empty_like(self.value)
-        for column in range(self.value.shape[1]):
-            value, noise = self.value[:, column], variance[:, column]
-            trend = _trend(popularity, value, noise, least_trend_gain)
-            deviation = value - trend
-            spread = _spread(deviation**2, noise, least_gain)
-            likely[:, column] = trend + deviation * spread / (spread + noise)
+        likely = self.trends(popularity, sampling, least_trend_gain)
+        deviations, variance = self.value - likely, self.variance + sampling
+        for column, noise in enumerate(variance.T):
+            spread = _spread(deviations[:, column] ** 2, noise, least_gain)
+            likely[:, column] += deviations[:, column] * spread / (spread + noise)
         return likely
+
+    def trends(self, popularity: Array, sampling: Array, least_gain: float) -> Array:
+        """Return the trend along popularity of every column, 0 where it may be noise; the arguments are as above."""
+        trends = np.empty_like(self.value)
+        for column, noise in enumerate((self.variance + sampling).T):
+            trends[:, column] = _trend(popularity, self.value[:, column], noise, least_gain)
+        return trends
 
 
 def _spread(squares: Array, noise: Array, least_gain: float) -> float:

@@ -154,7 +154,8 @@ class GaussianGD:
         """Train on ratings.
 
         Args:
-            ratings: what to learn from, in memory; a private run needs a declared scale and catalogue.
+            ratings: what to learn from, in memory or, in mode "certified", on disk; the result is the same. A private
+                run needs a declared scale and catalogue.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
             callbacks: called with the record of each iteration when it ends; one that returns True ends the training,
                 but for a certified run, which says beforehand what it will release.
@@ -163,13 +164,13 @@ class GaussianGD:
             user_budgets: the epsilon of users who want a smaller one than that of the budget; in mode "certified" only.
             ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
         """
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("GaussianGD needs the ratings in memory: allow more, or leave --memory out")
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self.kind == "certified":
             return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("GaussianGD needs the ratings in memory, unless it is certified: allow more")
         return fit_descent(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
 
     def claim(self, scale: Scale, n_iterations: int) -> Claim:

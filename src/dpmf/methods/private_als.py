@@ -37,13 +37,14 @@ _MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every ro
 _ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide as 1 to 5
 _CLIP = 0.5  # likewise
 _USUAL_WIDTH = 4.0
-_SAMPLING = 0.1  # of the variance of a rating counts beside noise, as if people were a sample
-_LEAST_TREND_GAIN = 1.5  # in likelihood, by the logarithm, of the trend of a factor along popularity
-_LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 6.0  # likewise, of biases: of deviations from their trend, and of the trend
-_START_SD, _START_REACH = 0.1, 3.0
+_SAMPLING = 0.03  # of the variance of a rating counts beside noise, as if people were a sample
+_LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
+_LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
+_START_SD, _START_REACH = 0.1, 5.0
 _RARE_EXPONENT = 0.3
+_EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
-_LONE_BIAS_RIDGE = 0.3  # the same as long as no item bias is known: then the middle of the scale is a poor guess
+_LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
 
 
 @dataclass(eq=False)
@@ -78,7 +79,7 @@ class PrivateRounds:
         self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / _USUAL_WIDTH
         self.clip, self.error = _CLIP * self.unit, _ERROR * self.unit
         self.c, self.b = np.zeros(n_items, np.float32), np.zeros(n_users, np.float32)
-        self._biases = Estimate.nothing(n_items, 1)
+        self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._set_factors(0)
         self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
 
@@ -94,7 +95,7 @@ class PrivateRounds:
 
     @property
     def _bias_penalty(self) -> float:
-        return _USER_BIAS_RIDGE if self.c.any() else _LONE_BIAS_RIDGE
+        return _USER_BIAS_RIDGE if self._level_known else _LONE_BIAS_RIDGE
 
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
@@ -133,6 +134,7 @@ class PrivateRounds:
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
+        self._level_known = bool(np.isfinite(self._biases.variance).any()) and self._has_level()
         self._factors = Estimate(*np.array(tensors["factors"]))
 
     def _measure_popularity(self) -> None:
@@ -185,7 +187,7 @@ class PrivateRounds:
     def solve_users(self, biases_only: bool = False, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
         ratings, bias = self.solving, self._bias_penalty
-        factors = self._penalty(self.plan.user_ridge if final else self.plan.early_ridge(self.n_users))
+        factors = self._penalty(self.plan.user_ridge if final else _EARLY_RIDGE)
         V = self.V[:, :0] if biases_only else self.V
         U = self.U[:, :0] if biases_only else self.U
         V, c = np.ascontiguousarray(V), self.c
@@ -233,9 +235,17 @@ class PrivateRounds:
         through = self._passing * self.totals * height
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
-        sampling = _SAMPLING * self.error**2 / self.totals
-        likely = self._biases.shrunk(self.popularity, sampling[:, None], _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
+        likely = self._biases.shrunk(self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
         self.c = likely[:, 0].astype(np.float32)
+        self._level_known = self._has_level()
+
+    @property
+    def _bias_sampling(self) -> Array:
+        return _SAMPLING * self.error**2 / self.totals[:, None]
+
+    def _has_level(self) -> bool:
+        """Return whether more is known of the biases than how items differ."""
+        return bool(self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
 
     def _shared_moment(self, moments: Array) -> Array:
         """Return the mean of u u' over users."""
@@ -284,7 +294,7 @@ class PrivateRounds:
         public = HeldOut(
             self.mean,
             self._bias_penalty,
-            self._penalty(self.plan.early_ridge(self.n_users)),
+            self._penalty(_EARLY_RIDGE),
             length,
             self.clip,
             _RADIUS,

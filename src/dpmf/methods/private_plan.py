@@ -20,13 +20,11 @@ from dpmf.privacy.events import GaussianEvent
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
 _FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
-_NO_FACTORS, _MARGIN = 1_000, 3  # from where on they are no loss on average, likewise; and how far to stay from that
+_NO_FACTORS = 3_000  # up to there they may be a loss, likewise
 _ROUNDS = 6
-_USER_RIDGE = 0.25
-_HEIGHTS, _HEIGHT_POINT = (0.7, 3.0), 5_000  # least and most; where it is 1, in epsilon times users
+_USER_RIDGE = 0.5
+_HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
 _HEIGHT_EXPONENT = 0.5  # of that point over epsilon times users
-_EARLY_RIDGES, _RIDGE_POINT = (0.2, 0.2), 10_000  # least and most, now equal; where it would begin to fall
-_RIDGE_EXPONENT = 1.0
 _SHARES = {USERS: 0.0005, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.05
 _MOMENT_SHARE = 0.001
@@ -167,20 +165,7 @@ class Plan(PrivatePlan):
     @property
     def rule(self) -> FactorRule:
         """How K is chosen."""
-        return FactorRule(*_FACTORS, _FACTOR_POINT, _MARGIN * _NO_FACTORS)
-
-    def early_ridge(self, n_users: float) -> float:
-        """The penalty on users' factors until the release is final.
-
-        A direction that is held down is not measured, and dies out. Where there is little to learn there is more noise
-        than direction, and it should be held down.
-
-        Args:
-            n_users: how many there are, as released.
-        """
-        least, most = _EARLY_RIDGES
-        falling = (_RIDGE_POINT / (self.budget.epsilon * n_users)) ** _RIDGE_EXPONENT
-        return float(min(max(most * falling, least), most))
+        return FactorRule(*_FACTORS, _FACTOR_POINT, _NO_FACTORS)
 
     def height(self, n_users: float) -> float:
         """How much the bias counts beside the factors: the less can be learnt, the more.

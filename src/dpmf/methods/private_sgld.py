@@ -110,6 +110,6 @@ class SampledSteps(ClippedSteps):
     plan: SteppingPlan
     noise: Noise
 
-    def taking_part(self, number: int) -> NDArray[np.intp]:
+    def taking_part(self, number: int) -> NDArray[np.bool_]:
         """Toss everybody's coin."""
-        return np.flatnonzero(self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number))
+        return self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.mapped import MappedRows
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.methods.descent import Descent, counts_of
+from dpmf.methods.folding import folded
 from dpmf.methods.langevin import Chain, Density
 from dpmf.methods.posterior import Bound
 from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
@@ -170,20 +169,4 @@ def model_of(
         configuration=configuration,
         guarantee=guarantee,
     )
-    if isinstance(ratings, StoredRatings):
-        return _folded_from_disk(release, ratings, history, room)
-    b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, room.n_threads)
-    return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
-
-
-def _folded_from_disk(release: Release, ratings: StoredRatings, history: tuple[EpochRecord, ...], room: Room) -> Model:
-    shape, done = (ratings.n_users, release.n_factors), 0
-    rows = None if room.user_folder is None else MappedRows(room.user_folder, shape)
-    U, b = np.empty(shape, np.float32) if rows is None else rows.array, np.empty(ratings.n_users, np.float32)
-    for piece in ratings.columns.pieces():
-        chosen = ratings.user_ids.hash_order[done : done + piece.n_users]
-        done += piece.n_users
-        b[chosen], U[chosen] = fold_in_many(release, piece.indptr, piece.items, piece.values, room.n_threads)
-        if rows is not None:
-            rows.put_away(0, ratings.n_users)
-    return Model(release, ratings.user_ids, U, b, *ratings.seen(), history)
+    return folded(release, ratings, history, room)

@@ -17,10 +17,10 @@ for themselves.
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -28,27 +28,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.stored import AnyRatings, Room
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified_sgld import fit_certified
-from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.counted import counted_ratings
+from dpmf.methods.descent import counts_of
 from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
-from dpmf.methods.resuming import keep, snapshots_of, take_up
-from dpmf.methods.sampling import USUAL_WIDTH, Averages, model_of, start_chain
+from dpmf.methods.sampled_sgld import fit_sampled
+from dpmf.methods.sampling import USUAL_WIDTH, start_chain
 from dpmf.methods.sgld_defaults import MEANINGLESS, defaults_for, gentle_rate
 from dpmf.model import EpochRecord, Model
-from dpmf.privacy import Budget, Guarantee
-from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
-from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.trimming import trimmed
+from dpmf.ratings import Scale
 
-logger = logging.getLogger(__name__)
-AnyRatings = Ratings | StoredRatings
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
 MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
@@ -142,7 +139,7 @@ class SGLD:
 
     def fit(
         self,
-        ratings: Ratings | StoredRatings,
+        ratings: AnyRatings,
         *,
         n_threads: int | None = None,
         callbacks: Iterable[Callback] = (),
@@ -153,7 +150,7 @@ class SGLD:
         """Train on ratings.
 
         Args:
-            ratings: what to learn from, in memory or, with an infinite epsilon, on disk; the result is the same.
+            ratings: what to learn from, in memory or on disk; the result is the same.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
                 for a certified run, which says beforehand what it will release.
@@ -166,35 +163,8 @@ class SGLD:
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self._kind == "certified":
-            if isinstance(ratings, StoredRatings):
-                raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
             return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
-        assert chosen.n_factors is not None
-        assert chosen.n_epochs is not None
-        assert chosen.n_samples is not None
-        guarantee = chosen._guarantee(ratings, user_budgets, ledger)
-        counted, weights, bound = chosen.prepared(ratings, user_budgets)
-        room = Room(threads)
-        if isinstance(counted, StoredRatings):
-            room = Room.for_factors(counted, chosen.n_factors, threads)
-        chain = chosen.chain_on(counted, weights, bound, room)
-        averages = Averages.start(chain)
-        tensors = {**chain.tensors(), **averages.tensors()}
-        settings = {"name": "sgld", **asdict(chosen), "budget": str(self.budget), "weights": checksum_of((weights,))}
-        with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
-            history = take_up(snapshots, tensors)
-            if ledger is not None and not history:
-                ledger.spend(getattr(ratings, "name", "") or "release", guarantee)
-            while len(history) < chosen.n_epochs:
-                history.append(chosen.advance(chain, len(history) + 1, room.n_threads))
-                if len(history) > chosen.n_epochs - chosen.n_samples:
-                    averages.add(chain)
-                if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == chosen.n_epochs):
-                    keep(snapshots, tensors, history)
-                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-                if any(stops):
-                    break
-        return model_of(ratings, chain, averages, chosen.configuration(), guarantee, tuple(history), room)
+        return fit_sampled(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
 
     @property
     def is_private(self) -> bool:
@@ -235,27 +205,25 @@ class SGLD:
         assert self.n_samples is not None
         return Bound(self.budget.epsilon, width, self.cap, self.kappa, self.rho, self.temperature, self.n_samples)
 
+    @contextlib.contextmanager
     def prepared(
         self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None
-    ) -> tuple[AnyRatings, NDArray[np.float64], Bound | None]:
-        """Return the ratings that count, the weight of every user, and how much one can matter, if that is bounded.
+    ) -> Iterator[tuple[AnyRatings, NDArray[np.float64], Bound | None]]:
+        """Yield the ratings that count, the weight of every user, and how much one can matter, if that is bounded.
 
         Whoever has weight 0 is not in the data at all.
         """
         if not self.is_private:
-            return ratings, np.ones(ratings.n_users), None
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
+            yield ratings, np.ones(ratings.n_users), None
+            return
         assert self.budget is not None
         bound = self.bound(ratings.scale)
-        counted = trimmed(ratings, bound.cap, seed=self.seed)
-        epsilons = personal_epsilons(ratings.user_ids, self.budget, user_budgets)
-        weights = bound.weights(np.diff(counted.indptr), epsilons)
-        if not weights.all():
-            counted = counted.select(weights[counted.users] > 0)
-        if not len(counted):
+        counts = np.minimum(counts_of(ratings)[0], bound.cap)
+        weights = bound.weights(counts, personal_epsilons(ratings.user_ids, self.budget, user_budgets))
+        if not counts[weights > 0].any():
             raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
-        return counted, weights, bound
+        with counted_ratings(ratings, bound.cap, weights > 0, seed=self.seed) as counted:
+            yield counted, weights, bound
 
     def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
@@ -290,26 +258,6 @@ class SGLD:
         counts = np.minimum(np.diff(model.seen_indptr), bound.cap)
         weights = bound.weights(counts, personal_epsilons(model.user_ids, self.budget, user_budgets))
         return bound.paid(counts, weights, model.history[-1].train_rmse ** 2)
-
-    def _guarantee(
-        self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None
-    ) -> Guarantee:
-        if not self.is_private:
-            for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
-                if given is not None:
-                    raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
-            return Guarantee.none()
-        assert self.budget is not None
-        assert self.table is not None
-        if isinstance(ratings, Ratings):
-            declared(ratings, self.items_public)
-        guarantee = self.bound(ratings.scale).guarantee(
-            self.budget, table_size=self.table, seeded=self.noise_seed is not None, personal=bool(user_budgets),
-            assumptions=public_facts(ratings.catalogue),
-        )  # fmt: skip
-        if guarantee.is_seeded:
-            logger.warning("%s", SEEDED)
-        return guarantee
 
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""

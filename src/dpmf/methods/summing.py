@@ -5,7 +5,7 @@ Integers add up to the same total in any order, so the sums are the same for any
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 
 Array = NDArray[np.float64]
+Add = Callable[[int, int, float, NDArray[np.int64]], None]
 
 
 def over_users(ratings: Ratings, work: Callable[[int, int, int], Any], n_tasks: int, n_threads: int) -> None:
@@ -31,7 +32,7 @@ def release_sum(
     what: str,
     bound: float,
     shape: int | tuple[int, ...],
-    add: Callable[[int, int, float, NDArray[np.int64]], None],
+    add: Add,
     counted: Ratings,
     n_threads: int,
 ) -> Array:
@@ -46,10 +47,34 @@ def release_sum(
         counted: the ratings, to share out by.
         n_threads: how many threads to use.
     """
+    return release_sum_of_parts(mechanism, what, bound, shape, [(counted, add)], n_threads)
+
+
+def release_sum_of_parts(
+    mechanism: Mechanism,
+    what: str,
+    bound: float,
+    shape: int | tuple[int, ...],
+    parts: Iterable[tuple[Ratings, Add]],
+    n_threads: int,
+) -> Array:
+    """Sum everybody's contributions where not all people are in memory at once, and release the sum.
+
+    Args:
+        mechanism, what, bound, shape, n_threads: as in `release_sum`.
+        parts: ratings of some people at a time, each with what adds their contributions; nobody comes twice.
+    """
     steps = mechanism.steps(what, bound)
     sums = [np.zeros(shape, np.int64) for _ in range(n_threads)]
-    over_users(counted, lambda task, first, last: add(first, last, steps, sums[task]), n_threads, n_threads)
-    return mechanism.release(what, sum(sums[1:], start=sums[0]), bound)
+    for counted, add in parts:
+
+        def add_some(task: int, first: int, last: int, add: Add = add) -> None:
+            add(first, last, steps, sums[task])
+
+        over_users(counted, add_some, n_threads, n_threads)
+    while len(sums) > 1:
+        sums[0] += sums.pop()
+    return mechanism.release(what, sums[0], bound)
 
 
 def release_user_count(mechanism: Mechanism, what: str, bound: float, shares: Array) -> float:

@@ -164,8 +164,7 @@ def _sorted(
         f"WHERE NOT {_absent('rating', missing)} ORDER BY place, position, row",
         dict(source.parameters),
     )
-    source.connection.execute("USE store")
-    n_rows = source.connection.execute("SELECT count(*) FROM sorted").fetchall()[0][0]
+    n_rows = source.connection.execute("SELECT count(*) FROM store.sorted").fetchall()[0][0]
     if not n_rows:
         raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
     if (positions < 0).any():
@@ -173,6 +172,7 @@ def _sorted(
         n_all = source.first("SELECT count(*)")[0]
         left_out = n_all - source.connection.execute(listed, dict(source.parameters)).fetchall()[0][0]
         logger.warning("%d ratings of items outside the catalogue are left out", left_out)
+    source.connection.execute("USE store")  # last, because codes of text ids are not known there
     rows = max(memory // 5 // _BYTES_PER_RATING, 1000)
     return ExternalRatings(
         users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, bool(time), partly

@@ -66,6 +66,14 @@ class Source(Protocol):
         """Yield the pieces, from the first on."""
 
 
+def with_positions(source: Source) -> Iterator[tuple[NDArray[np.int64], Ratings]]:
+    """Yield the pieces of a source, each with the positions of its users among all users."""
+    done = 0
+    for piece in source.pieces():
+        yield source.user_ids.hash_order[done : done + piece.n_users], piece
+        done += piece.n_users
+
+
 def is_store(path: str | Path) -> bool:
     """Tell whether a path is a folder that `RatingsOnDisk.write` wrote."""
     return (Path(path) / FACTS_FILE).is_file()
@@ -153,13 +161,14 @@ class RatingsOnDisk:
             tensors = load_tensors(folder / TENSOR_FILE, names)
             if sha256_of(folder / TENSOR_FILE) != facts["sha256"]:
                 raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: {_AGAIN}")
-            declared = bool(facts["catalogue_declared"])
+            declared, scale = facts["catalogue_declared"] is True, facts["scale"]
             titles, genres = (_texts_of_tensors(name, tensors) for name in ("titles", "genres"))
             opened = cls(
                 folder=folder,
                 user_ids=_ids_of_tensors("users", tensors),
                 catalogue=Items(_ids_of_tensors("items", tensors), titles, genres, declared=declared),
-                scale=Scale(**facts["scale"]),
+                # What a store does not say was declared was not: a private run takes declared things to be public.
+                scale=Scale(scale["lo"], scale["hi"], declared=scale["declared"] is True),
                 name=str(facts["name"]),
                 counts=tensors["counts"],
                 piece_starts=tensors["piece_starts"],

@@ -1,0 +1,55 @@
+"""Which ratings count in a private run: so many of every user at most, and none of those who want to be left out.
+
+>>> from dpmf.ratings.synthetic import make
+>>> ratings = make(50, 40)
+>>> with counted_ratings(ratings, 5, np.arange(50) > 0, seed=0) as counted:
+...     np.diff(counted.indptr)[:2].tolist()
+[0, 5]
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.methods.descent import counts_of
+from dpmf.ratings import Ratings
+from dpmf.ratings.trimming import trimmed
+
+
+@contextlib.contextmanager
+def counted_ratings(
+    ratings: AnyRatings, cap: int | None, takes_part: NDArray[np.bool_] | None = None, *, seed: int
+) -> Iterator[AnyRatings]:
+    """Yield the ratings that count, in memory or on disk, as all of them are; all users stay, with or without ratings.
+
+    Which ones are kept follows from a hash of ids, so they are the same ones in pieces. Of ratings on disk those that
+    count are written to a store of their own, which is removed in the end, unless all of them do.
+
+    Args:
+        ratings: all of them.
+        cap: how many of a user count at most; None for all.
+        takes_part: whose ratings count; everybody's unless given.
+        seed: of the choice.
+    """
+    everybody = takes_part is None or bool(takes_part.all())
+    if everybody and (cap is None or int(counts_of(ratings)[0].max()) <= cap):
+        yield ratings
+        return
+
+    def left(part: Ratings, positions: NDArray[np.int64] | slice) -> Ratings:
+        kept = part if cap is None else trimmed(part, cap, seed=seed)
+        if takes_part is not None and not everybody:
+            kept = kept.select(takes_part[positions][kept.users])
+        return replace(kept, timestamps=None)  # nothing that trains looks at them
+
+    if isinstance(ratings, StoredRatings):
+        with ratings.thinned(left) as counted:
+            yield counted
+    else:
+        yield left(ratings, slice(None))
