@@ -38,9 +38,9 @@ from dpmf.streams import stream_key
 
 GRADIENTS = "gradients with respect to item factors and biases"
 _COINS = "who takes part"
-_CLIP = 1.0  # C, in units of a quarter of the scale's width
-_HEIGHT = 0.3  # of biases beside factors
-_START_SD = 0.15
+CLIP = 1.0  # C, in units of a quarter of the scale's width
+HEIGHT = 0.3  # of biases beside factors
+START_SD = 0.15
 _PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
 BIAS_RIDGE = 1.0
 
@@ -72,23 +72,33 @@ class SteppingPlan:
     def event(self) -> PoissonGaussianEvent:
         """What will be released, with as much noise as the budget asks for."""
         return _calibrated(
-            self.budget, self.sampling_rate, self.n_steps, self.n_steps * self.n_items * (self.n_factors + 1)
+            self.budget, self.what, self.sampling_rate, self.n_steps, self.n_steps * math.prod(self.shape)
         )
+
+    @property
+    def what(self) -> str:
+        """What is released, in words."""
+        return GRADIENTS
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the numbers that a step releases."""
+        return self.n_items, self.n_factors + 1
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the steps."""
-        return tuple(Stage(f"step {number + 1}", (GRADIENTS,), number) for number in range(self.n_steps))
+        return tuple(Stage(f"step {number + 1}", (self.what,), number) for number in range(self.n_steps))
 
     @property
     def step_size(self) -> float:
         """η / q: how far items go for a unit of the noisy sum."""
-        return self.noise_sd / (self.event.noise_multiplier * _CLIP * math.sqrt(self.n_steps))
+        return self.noise_sd / (self.event.noise_multiplier * CLIP * math.sqrt(self.n_steps))
 
 
 @cache
-def _calibrated(budget: Budget, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
+def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
     """Return the event; the accountant takes seconds, and the same question comes again and again."""
-    return poisson_event(budget, GRADIENTS, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
+    return poisson_event(budget, what, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
 
 
 def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
@@ -143,7 +153,7 @@ class SampledSteps:
         self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / 4
         self.V, self.c = np.zeros((n_items, K), np.float32), np.zeros(n_items, np.float32)
         fill_randomly(
-            stream_key(self.seed, "item factors"), self.solving.catalogue.ids.keys, K, _START_SD, self.V
+            stream_key(self.seed, "item factors"), self.solving.catalogue.ids.keys, K, START_SD, self.V
         )  # fmt: skip
         self._sums = np.zeros((n_items, K + 1))
         self._n_summed = 0
@@ -154,25 +164,28 @@ class SampledSteps:
         assert stage.round is not None
         people = self._sample(stage.round)
         noisy = release_sum(
-            self.mechanism, GRADIENTS, _CLIP, (self.plan.n_items, self.plan.n_factors + 1),
+            self.mechanism, self.plan.what, CLIP, self.plan.shape,
             lambda first, last, steps, sums: self._add(people, first, last, steps, sums), people.ratings,
             self.n_threads,
         )  # fmt: skip
-        moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
-        self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
-        self.c = (keep * self.c + _HEIGHT * moved[:, -1]).astype(np.float32)
+        self._move(1 - _PULL / self.plan.n_steps, self.plan.step_size * noisy)
         if stage.round >= self.plan.n_steps - self.n_averaged:
             self._sums[:, :-1] += self.V
             self._sums[:, -1] += self.c
             self._n_summed += 1
 
-    def _sample(self, number: int) -> _People:
+    def _move(self, keep: float, by: Array) -> None:
+        """Let items go a step, and be pulled towards 0, all alike."""
+        self.V = (keep * self.V + by[:, :-1]).astype(np.float32)
+        self.c = (keep * self.c + HEIGHT * by[:, -1]).astype(np.float32)
+
+    def _sample(self, number: int) -> People:
         """Toss everybody's coin, and let those who take part fit their own bias and factors."""
         coins = self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
         chosen = np.flatnonzero(coins)
         ratings = of_users(self.solving, chosen)
         centred = replace(ratings, values=((ratings.values - self.mean) / self.unit).astype(np.float32))
-        people = _People(
+        people = People(
             centred, np.zeros(len(chosen), np.float32), np.zeros((len(chosen), self.plan.n_factors), np.float32),
             self.shares[chosen],
         )  # fmt: skip
@@ -190,11 +203,11 @@ class SampledSteps:
         self._error = self.unit * math.sqrt(squared / max(len(centred), 1))
         return people
 
-    def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
+    def _add(self, people: People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
         of = people.ratings
         add_clipped_gradients(
             of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
-            _HEIGHT, _CLIP, steps, sums,
+            HEIGHT, CLIP, steps, sums,
         )  # fmt: skip
 
     def settle(self, stage: Stage) -> None:
@@ -225,7 +238,7 @@ class SampledSteps:
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class People:
     """Those who take part in a step: their ratings, centred and in units, bias, factors and share."""
 
     ratings: Ratings

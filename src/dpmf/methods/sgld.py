@@ -32,11 +32,12 @@ from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified_sgld import fit_certified
+from dpmf.methods.certified_steps import fit_certified
 from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
 from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
+from dpmf.methods.private_sgld import SampledSteps, SteppingPlan
 from dpmf.methods.resuming import keep, snapshots_of, take_up
 from dpmf.methods.sampling import USUAL_WIDTH, Averages, model_of, start_chain
 from dpmf.methods.sgld_defaults import MEANINGLESS, defaults_for, gentle_rate
@@ -168,7 +169,10 @@ class SGLD:
         if self._kind == "certified":
             if isinstance(ratings, StoredRatings):
                 raise InvalidArgument("a private run needs the ratings in memory: allow more, or leave --memory out")
-            return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+            return fit_certified(
+                chosen, "sgld", chosen._plan(ratings.n_items), SampledSteps, ratings, threads, tuple(callbacks),
+                checkpoint, user_budgets, ledger,
+            )  # fmt: skip
         assert chosen.n_factors is not None
         assert chosen.n_epochs is not None
         assert chosen.n_samples is not None
@@ -222,6 +226,14 @@ class SGLD:
                 "their product must not exceed 1"
             )
         return chosen
+
+    def _plan(self, n_items: int) -> SteppingPlan:
+        assert self.budget is not None
+        assert self.n_factors is not None
+        assert self.n_epochs is not None
+        assert self.sampling_rate is not None
+        assert self.learning_rate is not None
+        return SteppingPlan(n_items, self.n_factors, self.n_epochs, self.sampling_rate, self.learning_rate, self.budget)
 
     def bound(self, scale: Scale) -> Bound:
         """Return how much one user can matter in a private run on a scale."""
