@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD, SGLD
+    from dpmf.methods import ALS, SGD, SGLD, Sketch
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -42,6 +42,7 @@ _HOMES = {
     "SGD": "dpmf.methods",
     "SGLD": "dpmf.methods",
     "Scale": "dpmf.ratings",
+    "Sketch": "dpmf.methods",
     "evaluate": "dpmf.evaluation",
 }
 
@@ -61,6 +62,7 @@ __all__ = [
     "Recommendation",
     "Release",
     "Scale",
+    "Sketch",
     "__version__",
     "evaluate",
 ]
