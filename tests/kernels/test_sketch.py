@@ -84,7 +84,7 @@ def test_updates_are_those_of_the_reference(depth: int, n_factors: int, biased: 
     known = [np.zeros(1, np.float32)] * 2 if biased else [rng.normal(0, 0.2, n).astype(np.float32) for n in (30, 20)]
     cells = rng.normal(0, 0.1, depth * 211).astype(np.float32)
     exact = cells.astype(np.float64)
-    step = SketchStep.of(3.0, 0.02, 0.05, 1.5, threshold=1.0)
+    step = SketchStep.of(3.0, 0.02, 0.05, most=2.0)
     arguments: list[Any] = [users, items, codes, table, keys_of(N_USERS, 2), keys_of(N_ITEMS, 3), *known]
     fast: Callable[..., float] = sketch_block
     plain: Callable[..., float] = sketch_block_reference
@@ -102,15 +102,15 @@ def test_a_rating_beyond_the_threshold_changes_nothing() -> None:
     cells = np.full(100, 0.01, np.float32)
     before = cells.copy()
     one, table, zero = np.zeros(1, np.uint8), np.array([5.0], np.float32), np.zeros(1, np.float32)
-    for threshold, same in ((1.9, True), (2.1, False)):
-        step = SketchStep.of(3.0, 0.1, 0.1, 1.0, threshold)  # e is about 2, and e²/2 as well
+    for most, same in ((3.8, True), (4.2, False)):
+        step = SketchStep.of(3.0, 0.1, 0.1, most)  # e is about 2
         sketch_block(one, one, one, table, keys, keys, zero, zero, cells, family, False, step)
         assert (cells == before).all() == same
 
 
 def test_no_ratings_change_nothing() -> None:
     none, table, zero = np.zeros(0, np.uint8), np.ones(1, np.float32), np.zeros(1, np.float32)
-    cells, keys, step = np.ones(100, np.float32), keys_of(1, 0), SketchStep.of(3.0, 0.1, 0.1, 1.0, math.inf)
+    cells, keys, step = np.ones(100, np.float32), keys_of(1, 0), SketchStep.of(3.0, 0.1, 0.1, math.inf)
     assert (
         sketch_block(none, none, none, table, keys, keys, zero, zero, cells, family_of(2, 50, 4, True), False, step)
         == 0

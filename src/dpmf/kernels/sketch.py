@@ -14,7 +14,8 @@ Thorup, "High speed hashing for integers and strings"); for different r or l, or
 independent because their numbers are. So signs and addresses are pairwise independent; the probability of a cell
 differs from 1/w by less than 2⁻³².
 
-The updates are those of `dpmf.kernels.sgd`, from what is read. A rating with e²/2 above a threshold changes nothing.
+The updates are those of `dpmf.kernels.sgd` for a unit of 1, from what is read: biases and factors share cells, so
+ratings come in units in which both are of about the same size. A rating with a large e² changes nothing.
 
 >>> family = Family.of(np.random.default_rng(0), depth=4, width=90, n_factors=2, biased=True)
 >>> cells, keys = np.zeros(4 * 90, np.float32), np.array([7, 8], np.uint64)
@@ -84,19 +85,17 @@ class Family(NamedTuple):
 
 
 class SketchStep(NamedTuple):
-    """The numbers of one pass, as float32: those of `dpmf.kernels.sgd.Step`, and the greatest e² that counts."""
+    """The numbers of a pass, as float32: mean, eta and lambda of `dpmf.kernels.sgd`, and the greatest e² to count."""
 
     mean: np.float32
     eta: np.float32
     lam: np.float32
-    unit: np.float32
     most: np.float32
 
     @classmethod
-    def of(cls, mean: float, eta: float, lam: float, unit: float, threshold: float) -> SketchStep:
-        """Make one from plain numbers; the threshold is of e²/2, and may be infinite."""
-        most = np.float32(min(2 * threshold, float(NO_LIMIT)))
-        return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(unit), most)
+    def of(cls, mean: float, eta: float, lam: float, most: float) -> SketchStep:
+        """Make one from plain numbers; the last may be infinite."""
+        return cls(np.float32(mean), np.float32(eta), np.float32(lam), min(np.float32(most), NO_LIMIT))
 
 
 @fast_kernel
@@ -165,7 +164,7 @@ def sketch_block(
         cells: shape (k·w,), the sketch.
         family: where components live.
         median: whether reading takes the median of rows, not the mean.
-        step: mean, eta, lambda, unit and the greatest e² that counts.
+        step: mean, eta, lambda and the greatest e² that counts.
     """
     if not len(codes):
         return 0.0
@@ -179,7 +178,7 @@ def sketch_block(
     places, signs = np.zeros((1 + _RING) * size, np.uint32), np.zeros((1 + _RING) * size, np.float32)
     u, old = np.zeros(D, np.float32), np.zeros(D, np.float32)
     v, change = np.zeros(D, np.float32), np.zeros(D, np.float32)
-    lost, factor_eta = step.eta * step.lam, step.eta / step.unit
+    lost = step.eta * step.lam
     squared, here = 0.0, np.uint64(0)
     for p in range(-_AHEAD, count):
         key = item_keys[items[_last_at_most(p + _AHEAD, count)]]
@@ -209,7 +208,7 @@ def sketch_block(
         squared += np.float64(e) * np.float64(e)
         counts = np.float32(e * e <= step.most)
         item_bias, user_bias = v[last], u[last]
-        move(u, v, change, lines, counts * factor_eta * e, counts * lost)
+        move(u, v, change, lines, counts * step.eta * e, counts * lost)
         add_everywhere(cells, places, signs, start, depth, D, lines, change)
         if biased:
             u[last] = user_bias + counts * (step.eta * e - lost * user_bias)
@@ -292,7 +291,7 @@ def sketch_block_reference(
     median: bool, step: SketchStep,
 ) -> float:  # fmt: skip
     """Do what `sketch_block` does, in the precision of the cells given."""
-    mean, eta, lam, unit, most = map(float, step)
+    mean, eta, lam, most = map(float, step)
     biased, width = family.biased, FLOATS_PER_LINE * family.n_lines
     squared, here, u, old = 0.0, None, np.zeros(0), np.zeros(0)
     for i, j, code in zip(users.tolist(), items.tolist(), codes.tolist(), strict=True):
@@ -308,7 +307,7 @@ def sketch_block_reference(
         squared += float(e) ** 2
         if e * e > most:
             continue
-        of_user, of_item = e * v / unit - lam * u, e * u / unit - lam * v
+        of_user, of_item = e * v - lam * u, e * u - lam * v
         if biased:
             of_user[-1], of_item[-1] = e - lam * u[-1], e - lam * v[-1]
         u = u + eta * of_user

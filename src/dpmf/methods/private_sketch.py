@@ -60,7 +60,7 @@ class SketchedSteps(SampledSteps):
         assert isinstance(self.plan, SketchedPlan)
         self.table = CountSketch.start(
             depth=self.plan.depth, width=self.plan.width, n_factors=self.plan.n_factors, biased=True,
-            median=self.plan.median, sd=START_SD, seed=self.seed,
+            median=self.plan.median, sd=START_SD, unit=1.0, seed=self.seed,
         )  # fmt: skip
         self._keys = self.solving.catalogue.ids.keys
         self._places, self._signs = locate_rows(self._keys, ITEMS, self.table.family, self.plan.n_factors)

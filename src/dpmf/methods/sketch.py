@@ -37,7 +37,7 @@ from dpmf.methods.sgd import Callback
 from dpmf.methods.sketch_claim import claim_of
 from dpmf.methods.sketch_run import fit_sketch
 from dpmf.methods.sketch_stream import SketchStream
-from dpmf.methods.sketching import CountSketch, width_for
+from dpmf.methods.sketching import CountSketch, unit_of, width_for
 from dpmf.model import Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.ledger import Ledger
@@ -59,7 +59,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _STREAM_RATE, _STREAM_PENALTY = 0.02, 0.03  # where no ratings are there yet to choose by
 _LAST_RATE = 0.02  # of the first, where a linear decay ends
 _START_SD = 0.01  # of u_i·v_j, on a scale as wide as 1 to 5
-_USUAL_WIDTH = 4.0
 
 
 @dataclass(frozen=True)
@@ -243,18 +242,19 @@ class Sketch:
     def table_for(self, n_users: int, n_items: int, scale: Scale) -> CountSketch:
         """Return the table at its start, with everything chosen."""
         assert self.n_factors is not None
-        sd = math.sqrt(_START_SD * (scale.hi - scale.lo) / _USUAL_WIDTH) / self.n_factors**0.25
+        sd = math.sqrt(_START_SD) / self.n_factors**0.25
         return CountSketch.start(
             depth=self.depth, width=self.width_for(n_users + n_items), n_factors=self.n_factors,
-            biased=self.biases == "sketch", median=self.query == "median", sd=sd, seed=self.seed,
+            biased=self.biases == "sketch", median=self.query == "median", sd=sd, unit=unit_of(scale),
+            seed=self.seed,
         )  # fmt: skip
 
     def step(self, epoch: int, mean: float, scale: Scale) -> SketchStep:
-        """Return the numbers of an epoch, counted from 1."""
+        """Return the numbers of an epoch, counted from 1, in units; e²/2 counts up to epsilon in the ratings' own."""
         assert self.budget is not None
         assert self.regularization is not None
-        unit = (scale.hi - scale.lo) / _USUAL_WIDTH
-        return SketchStep.of(mean, self.rate(epoch), self.regularization, unit, self.budget.epsilon)
+        unit = unit_of(scale)
+        return SketchStep.of(mean / unit, self.rate(epoch), self.regularization, 2 * self.budget.epsilon / unit**2)
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""

@@ -46,7 +46,8 @@ def fit_sketch(
     assert method.n_epochs is not None
     grid = BlockGrid.build(ratings, n_threads=n_threads)
     table = method.table_for(ratings.n_users, ratings.n_items, ratings.scale)
-    known = exact_means(ratings, grid.mean) if method.biases == "means" else (NOTHING_KNOWN, NOTHING_KNOWN)
+    means = exact_means(ratings, grid.mean) if method.biases == "means" else None
+    known = (NOTHING_KNOWN, NOTHING_KNOWN) if means is None else _in_units(means, table.unit)
     settings = {"name": "sketch", **asdict(method), "budget": str(method.budget)}
     with snapshots_of(checkpoint, settings, ratings, grid.fingerprint, mean=grid.mean) as snapshots:
         history = take_up(snapshots, {"cells": table.cells})
@@ -61,7 +62,7 @@ def fit_sketch(
             stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
             if any(stops):
                 break
-    return _model(method, ratings, table, known, grid.mean, guarantee, tuple(history), n_threads)
+    return _model(method, ratings, table, means, grid.mean, guarantee, tuple(history), n_threads)
 
 
 def run_epoch(
@@ -79,13 +80,14 @@ def run_epoch(
     strips = [layout.user_order[first:last] for first, last in _pairs(layout.strip_starts)]
     tiers = [layout.item_order[first:last] for first, last in _pairs(layout.tier_starts)]
     first_tier = int(stream_key(seed, f"first tier of epoch {epoch}") % np.uint64(size))
+    values = (grid.table / table.unit).astype(np.float32)
     began, squared = time.perf_counter(), 0.0
     for turn in range(size):
         for strip in range(size):
             tier = tier_at(strip, turn, first_tier, size)
             users, items = strips[strip], tiers[tier]
             squared += table.learn(
-                grid.block(strip, tier), grid.table, user_keys[users], item_keys[items], step,
+                grid.block(strip, tier), values, user_keys[users], item_keys[items], step,
                 (_part(known[0], users), _part(known[1], items)),
             )  # fmt: skip
     seconds = time.perf_counter() - began
@@ -93,7 +95,7 @@ def run_epoch(
         raise DpmfError(
             f"training diverged in epoch {epoch} at learning rate {step.eta:g}: use a smaller learning_rate"
         )
-    return EpochRecord(epoch, seconds, math.sqrt(squared / len(grid)))
+    return EpochRecord(epoch, seconds, table.unit * math.sqrt(squared / len(grid)))
 
 
 def exact_means(ratings: Ratings, mean: float) -> tuple[Floats, Floats]:
@@ -108,14 +110,14 @@ def exact_means(ratings: Ratings, mean: float) -> tuple[Floats, Floats]:
     c = np.bincount(ratings.items, ratings.values - mean, ratings.n_items) / counts
     rest = (ratings.values - mean - c[ratings.items]).astype(np.float32)
     b = row_sums(ratings.indptr, rest) / np.maximum(np.diff(ratings.indptr), 1)
-    return _no_less_than_two(b), _no_less_than_two(c)
+    return b.astype(np.float32), c.astype(np.float32)
 
 
 def _model(
     method: Sketch,
     ratings: Ratings,
     table: CountSketch,
-    known: tuple[Floats, Floats],
+    means: tuple[Floats, Floats] | None,
     mean: float,
     guarantee: Guarantee,
     history: tuple[EpochRecord, ...],
@@ -124,8 +126,8 @@ def _model(
     assert method.regularization is not None
     U, b = table.read(USERS, ratings.user_ids.keys, n_threads)
     V, c = table.read(ITEMS, ratings.catalogue.ids.keys, n_threads)
-    if method.biases == "means":
-        b, c = known[0][: len(b)], known[1][: len(c)]
+    if means is not None:
+        b, c = means
     # What is read of somebody who has no rating is what others left in their cells.
     unrated = np.diff(ratings.indptr) == 0, np.bincount(ratings.items, minlength=ratings.n_items) == 0
     for rows, biases, none in ((U, b, unrated[0]), (V, c, unrated[1])):
@@ -136,27 +138,30 @@ def _model(
         mean=mean,
         item_factors=V,
         item_biases=c,
-        ridge=ridge_of(method.regularization, ratings.scale.hi - ratings.scale.lo),
+        ridge=ridge_of(method.regularization, table.unit),
         configuration=method.configuration(),
         guarantee=guarantee,
     )
     return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
 
 
-def ridge_of(regularization: float, width: float) -> Ridge:
+def ridge_of(regularization: float, unit: float) -> Ridge:
     """Return the penalties of a person's own fit: the same as in training, once per rating."""
-    return Ridge(bias=regularization, factors=regularization * width / 4, exponent=1.0)
+    return Ridge(bias=regularization, factors=regularization * unit, exponent=1.0)
 
 
 def _pairs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
 
 
+def _in_units(means: tuple[Floats, Floats], unit: float) -> tuple[Floats, Floats]:
+    b, c = (one / np.float32(unit) for one in means)
+    return b, c
+
+
 def _part(known: Floats, places: NDArray[Any]) -> Floats:
-    """Return the biases of some ids; where nothing is known, one number says so to the kernel."""
-    return NOTHING_KNOWN if known is NOTHING_KNOWN else _no_less_than_two(known[places])
-
-
-def _no_less_than_two(biases: NDArray[Any]) -> Floats:
-    """Return biases as float32, filled up: a single one would look to the kernel as if nothing were known."""
-    return np.append(biases, 0.0).astype(np.float32) if len(biases) < 2 else biases.astype(np.float32)
+    """Return the biases of some ids, never less than two: a single number tells the kernel that nothing is known."""
+    if known is NOTHING_KNOWN:
+        return known
+    part = known[places]
+    return np.append(part, np.float32(0)) if len(part) < 2 else part

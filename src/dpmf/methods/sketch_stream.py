@@ -78,6 +78,7 @@ class SketchStream:
             places = (np.arange(len(numbers)), np.arange(len(numbers)))
         if not ((numbers >= self.scale.lo) & (numbers <= self.scale.hi)).all():
             raise InvalidArgument(f"a rating of the batch is not on the scale {self.scale}: nothing was learnt from it")
+        numbers = (numbers / self.table.unit).astype(np.float32)
         self.table.learn((*places, np.arange(len(numbers))), numbers, user_keys, item_keys, self._step)
         return self
 
@@ -101,7 +102,7 @@ class SketchStream:
             mean=self.scale.middle,
             item_factors=factors,
             item_biases=biases,
-            ridge=ridge_of(self.method.regularization, self.scale.hi - self.scale.lo),
+            ridge=ridge_of(self.method.regularization, self.table.unit),
             configuration=self.method.configuration(),
             guarantee=self.method.guarantee(public_facts(items)),
         )

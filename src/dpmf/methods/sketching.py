@@ -1,6 +1,6 @@
 """A count sketch with the factors of all users and all items, and what one can do with it: learn and read.
 
->>> table = CountSketch.start(depth=2, width=500, n_factors=4, biased=True, median=False, sd=0.1, seed=0)
+>>> table = CountSketch.start(depth=2, width=500, n_factors=4, biased=True, median=False, sd=0.1, unit=1.0, seed=0)
 >>> table.memory
 4000
 >>> from dpmf.streams import id_keys
@@ -22,6 +22,7 @@ from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sketch import Family, SketchStep, read_rows, sketch_block
+from dpmf.ratings import Scale
 from dpmf.streams import generator
 
 USERS, ITEMS = 0, 1
@@ -42,6 +43,11 @@ def width_for(n_ids: int, n_factors: int, depth: int, gain: float) -> int:
     return max(math.ceil(n_ids * n_factors / (gain * depth)), 1)
 
 
+def unit_of(scale: Scale) -> float:
+    """Return a quarter of the width of a scale, by which ratings are divided."""
+    return (scale.hi - scale.lo) / 4
+
+
 def family_of(depth: int, width: int, n_factors: int, biased: bool, seed: int) -> Family:
     """Return the hash functions of a public seed."""
     if depth * width > _MOST_CELLS:
@@ -58,16 +64,18 @@ class CountSketch:
         family: where components live.
         n_factors: K.
         median: whether reading takes the median of rows, not the mean.
+        unit: of ratings. What is learnt and what is in the cells is in units, what is read is not.
     """
 
     cells: Floats
     family: Family
     n_factors: int
     median: bool
+    unit: float
 
     @classmethod
     def start(
-        cls, *, depth: int, width: int, n_factors: int, biased: bool, median: bool, sd: float, seed: int
+        cls, *, depth: int, width: int, n_factors: int, biased: bool, median: bool, sd: float, unit: float, seed: int
     ) -> CountSketch:
         """Return cells with random numbers, from which a mean of k cells has the standard deviation `sd`."""
         family = family_of(depth, width, n_factors, biased, seed)
@@ -75,7 +83,7 @@ class CountSketch:
         cells = generator(seed, "start of the sketch").random(depth * width, np.float32)
         cells *= np.float32(2 * reach)
         cells -= np.float32(reach)
-        return cls(cells, family, n_factors, median)
+        return cls(cells, family, n_factors, median, unit)
 
     @property
     def memory(self) -> int:
@@ -95,10 +103,10 @@ class CountSketch:
 
         Args:
             ratings: users and items, as places in the keys, and codes, as places in the values.
-            values: of ratings.
+            values: of ratings, in units.
             user_keys, item_keys: of ids.
             step: as in `dpmf.kernels.sketch`.
-            known: biases that are known and not learnt, of users and of items.
+            known: biases that are known and not learnt, of users and of items, likewise.
         """
         return sketch_block(*ratings, values, user_keys, item_keys, *known, self.cells, self.family, self.median, step)
 
@@ -113,5 +121,5 @@ class CountSketch:
 
         run_tasks(work, -(-len(keys) // _ROWS_PER_TASK), n_threads)
         biased = self.family.n_components > FLOATS_PER_LINE * self.family.n_lines
-        biases = rows[:, -1].copy() if biased else np.zeros(len(keys), np.float32)
-        return np.ascontiguousarray(rows[:, : self.n_factors]), biases
+        biases = np.float32(self.unit) * rows[:, -1] if biased else np.zeros(len(keys), np.float32)
+        return np.ascontiguousarray(np.float32(math.sqrt(self.unit)) * rows[:, : self.n_factors]), biases
