@@ -121,14 +121,18 @@ def add_everywhere(
         table = context.make_array(cells)(context, builder, args[0]).data
         where = context.make_array(places)(context, builder, args[1]).data
         source = Row(context, builder, change, args[7], INT64(0))
+        scratch = cgutils.alloca_once(builder, LINE)  # type: ignore[no-untyped-call]
         with _lines(builder, args[6]) as (line, first):
             numbers = source.load_vector(line)
             with cgutils.for_range(builder, args[4]) as row:
                 at = builder.add(first, builder.add(args[3], builder.mul(row.index, args[5])))
                 sign = Row(context, builder, signs, args[2], at).load_vector(INT64(0))
                 signed = builder.fmul(sign, numbers)
+                # Taken from memory, one by one, they do not queue for the one port that takes vectors apart.
+                builder.store(signed, scratch)
+                flat = builder.bitcast(scratch, ir.FloatType().as_pointer())
                 for part, address in enumerate(_addresses(builder, table, where, at)):
-                    one = builder.extract_element(signed, _INT32(part))
+                    one = builder.load(builder.gep(flat, [INT64(part)]))
                     builder.store(builder.fadd(builder.load(address), one), address)
         return context.get_dummy_value()
 

@@ -104,33 +104,39 @@ def _last_at_most(place: Any, count: Any) -> Any:
 
 
 @fast_kernel
-def _read(cells: Any, places: Any, signs: Any, start: Any, depth: Any, median: Any, out: Any) -> None:
+def _read(cells: Any, places: Any, signs: Any, start: Any, depth: Any, lines: Any, median: Any, out: Any) -> None:
     """Write what the rows say of every component to out: their mean or, of an even number, the middle two's median."""
-    D = len(out)
+    D, share = np.int64(len(out)), np.float32(1) / np.float32(depth)
+    if not median:
+        total = np.float32(0)
+        for row in range(depth):
+            total += signs[start + row * D + D - 1] * cells[places[start + row * D + D - 1]]
+        out[D - 1] = share * total  # without a bias the last component is in a line, and read again
+        read_mean(cells, places, signs, start, depth, D, lines, share, out)
+        return
     found = np.empty(MOST_ROWS, np.float32)
     for part in range(D):
-        total = np.float32(0)
         for row in range(depth):
             at, place = start + row * D + part, row
             number = signs[at] * cells[places[at]]
-            total += number
             while place > 0 and found[place - 1] > number:
                 found[place] = found[place - 1]
                 place -= 1
             found[place] = number
-        middle = np.float32(0.5) * (found[(depth - 1) // 2] + found[depth // 2])
-        out[part] = middle if median else total / np.float32(depth)
+        out[part] = np.float32(0.5) * (found[(depth - 1) // 2] + found[depth // 2])
 
 
 @fast_kernel
 def _change_user(cells: Any, places: Any, signs: Any, family: Any, key: Any, median: Any, u: Any, old: Any) -> None:
     """Add what the user before has learnt to their cells, and take up another: all but family and key are changed."""
-    D = len(u)
-    for start in range(0, family.depth * D, D):
-        for part in range(D):
-            cells[places[start + part]] += signs[start + part] * (u[part] - old[part])
+    D, depth = np.int64(len(u)), np.int64(family.depth)
+    for part in range(D):
+        old[part] = u[part] - old[part]
+    add_everywhere(cells, places, signs, 0, depth, D, np.int64(family.n_lines), old)
+    for row in range(depth if family.biased else 0):
+        cells[places[row * D + D - 1]] += signs[row * D + D - 1] * old[D - 1]
     locate(family.numbers, family.live, 0, family.size, key, family.width, places, signs, 0)
-    _read(cells, places, signs, 0, family.depth, median, u)
+    _read(cells, places, signs, 0, depth, np.int64(family.n_lines), median, u)
     old[:] = u
 
 
@@ -193,7 +199,7 @@ def sketch_block(
             _change_user(cells, places, signs, family, here, median, u, old)
         start = (1 + p % _RING) * size
         if median:
-            _read(cells, places, signs, start, depth, median, v)
+            _read(cells, places, signs, start, depth, lines, median, v)
         else:
             bias = np.float32(0)
             for row in range(biased * depth):
@@ -236,7 +242,7 @@ def read_rows(
     places, signs = np.empty(size, np.uint32), np.empty(size, np.float32)
     for place in range(begin, end):
         locate(family.numbers, family.live, side * size, size, keys[place], family.width, places, signs, 0)
-        _read(cells, places, signs, 0, family.depth, median, out[place])
+        _read(cells, places, signs, 0, np.int64(family.depth), np.int64(family.n_lines), median, out[place])
 
 
 @kernel
