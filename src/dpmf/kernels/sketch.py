@@ -99,7 +99,7 @@ class SketchStep(NamedTuple):
 
 
 @fast_kernel
-def _last_at_most(place: Any, count: Any) -> Any:
+def _no_later(place: Any, count: Any) -> Any:
     return place if place < count else count - 1
 
 
@@ -187,7 +187,7 @@ def sketch_block(
     lost = step.eta * step.lam
     squared, here = 0.0, np.uint64(0)
     for p in range(-_AHEAD, count):
-        key = item_keys[items[_last_at_most(p + _AHEAD, count)]]
+        key = item_keys[items[_no_later(p + _AHEAD, count)]]
         ahead = (1 + (p + _AHEAD) % _RING) * size
         locate(numbers, live, size, size, key, width, places, signs, ahead)
         prefetch_cells(cells, places, ahead, fetched)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpmf.methods.posterior import LOCAL, RELEASES
 from dpmf.privacy import Guarantee
 
-RELEASES = ("item factors", "item biases", "the configuration")
 _DETERMINISTIC = (
     "Noise is thought to come from ids that share cells. But with hash functions that are fixed, what is released "
     "is a function of the ratings without any chance in it, and its epsilon, by definition, is infinite."
@@ -32,7 +32,6 @@ _TWO_READINGS = (
 _OTHERS = "A rating that is skipped at one visit counts at another, and what was learnt from it before stays."
 _MEANS = "The means of users, items and all ratings are subtracted as they are, without noise."
 _SIZED = "The size of the table, the learning rate or the penalty was chosen from the number of users or ratings."
-_LOCAL = "User factors are not published; everybody computes their own from the release."
 
 
 def claim_of(epsilon: float, *, exact_means: bool, data_sized: bool, assumptions: Sequence[str]) -> Guarantee:
@@ -52,6 +51,6 @@ def claim_of(epsilon: float, *, exact_means: bool, data_sized: bool, assumptions
         epsilon=epsilon, delta=0.0, unit="rating", neighbours="add-remove", claim=claim, releases=RELEASES,
         assumptions=[
             _DETERMINISTIC, _NO_DRAW, _NO_LIKELIHOOD, _TWO_READINGS, _OTHERS, *([_MEANS] if exact_means else []),
-            *([_SIZED] if data_sized else []), *assumptions, _LOCAL,
+            *([_SIZED] if data_sized else []), *assumptions, LOCAL,
         ],
     )  # fmt: skip
