@@ -130,7 +130,7 @@ class Sketch:
         for name, known in (("query", ("mean", "median")), ("biases", (None, "sketch", "means", "none")),
                             ("mode", ("certified", "paper")), ("items_public", (True, False))):  # fmt: skip
             if getattr(self, name) not in known:
-                choice = " or ".join(map(str, filter(None, known)))
+                choice = " or ".join(str(one) for one in known if one is not None)
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} is not known: choose {choice}")
         kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
         for name in _MEANINGLESS[self._kind]:
