@@ -18,7 +18,7 @@ from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import GaussianGD
 from dpmf.methods.certified_gaussian import FullBatchPlan, YieldingSteps, centre_of
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS, stages_of
+from dpmf.methods.clipped_steps import CLIP, GRADIENTS
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import gdp_of
@@ -89,7 +89,7 @@ def distances(
         for data, mechanism in zip(pair, seen, strict=True)
     ]
     found = []
-    for stage in stages_of(plan.n_steps):
+    for stage in plan.stages():
         for state in states:
             state.measure(stage)
         states[1].take_up(states[0].released())

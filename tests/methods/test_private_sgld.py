@@ -78,7 +78,7 @@ def test_one_user_changes_no_sum_by_more_than_the_clip(ratings: Ratings, share: 
     """The real steps on neighbouring data, side by side: after each, both go on from the same release."""
     full, adversary = with_adversary(ratings)
     without = full.select(full.users != adversary)
-    plan = SteppingPlan(60, 3, 12, 0.5, 0.5, Budget(3.0))
+    plan = SteppingPlan(60, 3, 12, 0.5, Budget(3.0), sampling_rate=0.5)
     shares = np.ones(full.n_users)
     shares[adversary] = share
     pair = [Seen(plan.event, Noise(9)) for _ in range(2)]
@@ -131,7 +131,7 @@ def test_it_learns() -> None:
 
 
 def test_whoever_asks_for_less_gets_a_shorter_clip(ratings: Ratings) -> None:
-    plan = SteppingPlan(60, 3, 6, 0.3, 0.5, Budget(3.0))
+    plan = SteppingPlan(60, 3, 6, 0.5, Budget(3.0), sampling_rate=0.3)
     shares = sampled_shares(np.array([3.0, 1.0, 0.0, 1e-14]), plan)
     assert shares[0] == 1
     assert 0 < shares[1] < 1

@@ -25,6 +25,7 @@ from dpmf.cli.options import (
 )
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
+from dpmf.cli.sketching import print_sketch, sketch_report
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("data")
-@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld", "gaussian"]),
+@click.option("--method", default="als", show_default=True,
+              type=click.Choice(["als", "sgd", "sgld", "gaussian", "sketch"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
@@ -116,7 +118,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import SGLD, GaussianGD, configure
+    from dpmf.methods import SGLD, GaussianGD, Sketch, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -130,9 +132,10 @@ def train(
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["feedback"] = feedback
         private = {"user_budgets": _user_budgets(user_budgets)}
-    elif method == "sgld":
+    elif method in ("sgld", "sketch"):
         assert epsilon is not None
-        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
+        unit = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
+        given |= {"budget": Budget(epsilon, delta, unit, neighbours), "items_public": items_public}
         given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
         private = {"user_budgets": _user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
     elif method == "gaussian":
@@ -180,6 +183,8 @@ def train(
             draw_traces(run, trace)
     if isinstance(configured, GaussianGD):
         report |= claim_report(configured, run)
+    if isinstance(configured, Sketch):
+        report |= sketch_report(configured, run)
     if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
@@ -188,6 +193,7 @@ def train(
         _print(run, report, model_folder)
         print_sampling(run, report)
         print_claim(report)
+        print_sketch(report)
 
 
 def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
@@ -308,6 +314,9 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
         "mae": run.accuracy.get("mae"),
         "baseline_rmse": run.accuracy.get("baseline_rmse"),
         "biases_rmse": run.accuracy.get("biases_rmse"),
+        "kld": run.accuracy.get("kld"),
+        "kld_top_users": run.accuracy.get("kld_top_users"),
+        "rmse_top_users": run.accuracy.get("rmse_top_users"),
         "by_popularity": [
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity
@@ -386,6 +395,11 @@ def _print_accuracy(run: Run, method: str) -> None:
         rows.append(("private item biases alone", accuracy["biases_rmse"], ""))
     rows.append((method, accuracy["rmse"], f"{accuracy['mae']:.4f}"))
     print_table("Held-out ratings", ("", "rmse", "mae"), rows)
+    if "kld" in accuracy:
+        say(
+            f"Leak, as the divergence of errors on training ratings from these: {accuracy['kld']:.4f} nats, and "
+            f"{accuracy['kld_top_users']:.4f} for the tenth of the users with the most ratings. It promises nothing."
+        )
     if run.by_popularity:
         buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
         print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)

@@ -24,7 +24,8 @@ from dpmf.kernels.compiling import kernel
 
 
 @kernel
-def _error(value: Any, bias: Any, item_bias: Any, u: NDArray[np.float32], v: NDArray[np.float32]) -> float:
+def prediction_error(value: Any, bias: Any, item_bias: Any, u: NDArray[np.float32], v: NDArray[np.float32]) -> float:
+    """Return value - bias - item_bias - u·v in double precision."""
     error = np.float64(value) - np.float64(bias) - np.float64(item_bias)
     for k in range(len(u)):
         error -= np.float64(u[k]) * np.float64(v[k])
@@ -71,7 +72,7 @@ def add_clipped_gradients(
             j = items[p]
             if last < j < n_items:
                 last = j
-                e = _error(values[p], b[i], c[j], U[i], V[j])
+                e = prediction_error(values[p], b[i], c[j], U[i], V[j])
                 total += e * e
         length = np.sqrt(weight) * np.sqrt(total)
         if not (limit > 0.0 and length < np.inf):
@@ -82,7 +83,7 @@ def add_clipped_gradients(
             j = items[p]
             if last < j < n_items:
                 last = j
-                amount = scale * _error(values[p], b[i], c[j], U[i], V[j])
+                amount = scale * prediction_error(values[p], b[i], c[j], U[i], V[j])
                 for k in range(K):
                     sums[j, k] += np.int64(amount * np.float64(U[i, k]))
                 sums[j, K] += np.int64(amount * height)

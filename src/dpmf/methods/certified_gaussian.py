@@ -6,6 +6,7 @@ clipped as a whole to a length of C, and the sum of all gets Gaussian noise on e
 own factors stay with them. A user who comes or goes moves a sum by C, and one who is replaced by another moves it by
 2C. With noise of standard deviation σ times that, the whole run is sqrt(J)/σ-Gaussian private.
 
+>>> from dpmf.privacy import Budget
 >>> plan = FullBatchPlan(n_items=100, n_factors=2, n_steps=16, noise_sd=0.5, budget=Budget(5))
 >>> round(math.sqrt(plan.n_steps) / plan.event.noise_multiplier, 3)  # the gdp that epsilon 5 allows
 1.02
@@ -27,10 +28,10 @@ from dpmf.engine.stored import AnyRatings
 from dpmf.methods.centering import NO_BIAS
 from dpmf.methods.certified_steps import Callback, CertifiedSteps
 from dpmf.methods.checks import declared
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS, Centre, ClippedSteps, stages_of
+from dpmf.methods.clipped_steps import CLIP, Centre, ClippedSteps, StepPlan
 from dpmf.methods.personal import personal_shares
 from dpmf.model import Model
-from dpmf.privacy import Budget, GaussianEvent
+from dpmf.privacy import GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
@@ -45,39 +46,19 @@ _BEYOND_NOISE = 2.0  # standard deviations of what noise alone makes of the prod
 
 
 @dataclass(frozen=True)
-class FullBatchPlan:
-    """What is public about a run before it starts.
-
-    Attributes:
-        n_items: the size of the catalogue.
-        n_factors: K.
-        n_steps: J.
-        noise_sd: the standard deviation of the noise that all steps together leave on a factor; sets how far they go.
-        budget: what may be spent.
-    """
-
-    n_items: int
-    n_factors: int
-    n_steps: int
-    noise_sd: float
-    budget: Budget
+class FullBatchPlan(StepPlan):
+    """What is public about a run before it starts; J is the number of its steps."""
 
     @cached_property
     def event(self) -> GaussianEvent:
         """What will be released, with as much noise as the budget asks for."""
-        coordinates = self.n_steps * self.n_items * (self.n_factors + 1)
-        (event,) = gaussian_events(self.budget, [Part(GRADIENTS, 1.0, self.n_steps, coordinates)])
+        (event,) = gaussian_events(self.budget, [Part(self.what, 1.0, self.n_steps, self.coordinates)])
         return event
 
     @property
     def sensitivity(self) -> float:
         """How far the sums of two neighbouring data sets can be apart."""
         return CLIP * (2 if self.budget.neighbours == "replace" else 1)
-
-    @property
-    def step_size(self) -> float:
-        """How far items go for a unit of the noisy sum."""
-        return self.noise_sd / (self.event.noise_multiplier * self.sensitivity * math.sqrt(self.n_steps))
 
 
 class YieldingSteps(ClippedSteps):
@@ -91,11 +72,11 @@ class YieldingSteps(ClippedSteps):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._left = np.ones(self.plan.n_items)
-        self._last = np.zeros((self.plan.n_items, self.plan.n_factors + 1))
+        self._last = np.zeros(self.plan.shape)
 
     def moves(self, noisy: Array) -> Array:
         """Return how far items go for a noisy sum."""
-        noise = self.mechanism.sd(GRADIENTS, self.plan.sensitivity)
+        noise = self.mechanism.sd(self.plan.what, self.plan.sensitivity)
         turned = (noisy * self._last).sum(axis=1) < -_BEYOND_NOISE * noise**2 * math.sqrt(noisy.shape[1])
         self._left[turned] /= 2
         self._last = noisy
@@ -135,8 +116,7 @@ def fit_certified(
     def start(counted: AnyRatings, mechanism: Mechanism, _: Noise, n_threads: int) -> YieldingSteps:
         return YieldingSteps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads)
 
-    stages, personal = stages_of(plan.n_steps), bool(user_budgets)
-    run = CertifiedSteps("gaussian", method, plan.event, stages, shares, personal, None, start)
+    run = CertifiedSteps(method, plan, shares, bool(user_budgets), None, start)
     return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
 
 

@@ -17,15 +17,14 @@ from dpmf.engine.stored import AnyRatings, Room, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.centering import on_scale
 from dpmf.methods.checks import PERSONAL, public_facts
-from dpmf.methods.clipped_steps import ClippedSteps
+from dpmf.methods.clipped_steps import ClippedSteps, StepPlan
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.folding import folded
 from dpmf.methods.posterior import RELEASES
-from dpmf.methods.private_plan import Stage
 from dpmf.methods.private_run import private_run
 from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
+from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
@@ -34,10 +33,10 @@ from dpmf.privacy.noise import Noise
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
     from dpmf.methods.sgld import SGLD
+    from dpmf.methods.sketch import Sketch
 
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
-Event = GaussianEvent | PoissonGaussianEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,8 @@ class CertifiedSteps:
     """A run that is about to start.
 
     Attributes:
-        name: of the method, which makes it another run than that of another method.
         method: the configuration, with everything chosen.
-        event: what the steps will release, within the budget.
-        stages: the steps.
+        plan: what the steps will release, within the budget.
         shares: what part of the clip each user has.
         personal: whether some users asked for less.
         cap: how many ratings of a user count at most; None for all.
@@ -56,10 +53,8 @@ class CertifiedSteps:
             number of threads.
     """
 
-    name: str
-    method: SGLD | GaussianGD
-    event: Event
-    stages: tuple[Stage, ...]
+    method: SGLD | GaussianGD | Sketch
+    plan: StepPlan
     shares: NDArray[np.float64]
     personal: bool
     cap: int | None
@@ -78,20 +73,21 @@ class CertifiedSteps:
         if noise.seeded:
             logger.warning("%s", SEEDED)
         guarantee = Guarantee.certified_by(
-            self._budget, [self.event], releases=RELEASES,
+            self.plan.budget, [self.plan.event], releases=RELEASES,
             assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if self.personal else [])],
             seeded=noise.seeded,
         )  # fmt: skip
         room = Room(n_threads)
         if isinstance(ratings, StoredRatings):
-            assert self.method.n_factors is not None
-            room = Room.for_sums(ratings, self.method.n_factors, n_threads)
+            room = Room.for_sums(ratings, self.plan.n_factors, n_threads)
         with (
             counted_ratings(ratings, self.cap, seed=self.method.seed) as counted,
-            private_run(checkpoint, partial(self._identity, ratings, guarantee), self.stages, noise.seeded) as run,
+            private_run(
+                checkpoint, partial(self._identity, ratings, guarantee), self.plan.stages(), noise.seeded
+            ) as run,
         ):
             run.enter(ledger, ratings.name or "release", guarantee)
-            mechanism = Mechanism([self.event], noise)
+            mechanism = Mechanism([self.plan.event], noise)
             state = self.start(counted, mechanism, noise, room.n_threads)
             history = run.carry_out(state, callbacks)
             mechanism.finish()
@@ -109,20 +105,15 @@ class CertifiedSteps:
         )
         return folded(release, ratings, history, room)
 
-    @property
-    def _budget(self) -> Budget:
-        assert self.method.budget is not None
-        return self.method.budget
-
     def _identity(self, ratings: AnyRatings, guarantee: Guarantee) -> dict[str, Any]:
         """Return what makes two runs the same run; one that streams is not one that does not."""
         if isinstance(ratings, StoredRatings):
             fingerprint = f"{ratings.blocks.fingerprint()}, streamed"
         else:
             fingerprint = fingerprint_of(ratings)
-        settings = {"name": f"certified {self.name}", **asdict(self.method)}
+        settings = {"name": f"certified {self.method.configuration()['method']}", **asdict(self.method)}
         del settings["budget"]  # stands by itself, so that a refusal names it
         return identity_of(
-            settings, ratings, fingerprint, budget=str(self._budget),
+            settings, ratings, fingerprint, budget=str(self.plan.budget),
             user_budgets=f"{checksum_of((self.shares,)):08x}", guarantee=digest_of(guarantee.to_json()),
         )  # fmt: skip

@@ -4,16 +4,18 @@ Whoever takes part in a step fits their own bias and factors to their own rating
 sends the gradient of their squared error with respect to item factors and biases, clipped as a whole to a length of C.
 The sum leaves through `Mechanism` with Gaussian noise on every coordinate, and items move by it. Who takes part, how
 much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`, whose steps take a
-sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all.
+sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows of their own here;
+`dpmf.methods.private_sketch` keeps them elsewhere.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ from dpmf.kernels.clipped import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.private_plan import Stage
 from dpmf.methods.summing import Add, over_users, release_sum_of_parts
+from dpmf.privacy import Budget, GaussianEvent, PoissonGaussianEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 from dpmf.ratings.pieces import of_users
@@ -36,35 +39,60 @@ _PULL = 1.0  # how often, in all steps together, the prior takes away what an it
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
+Event = GaussianEvent | PoissonGaussianEvent
 
 
-class StepPlan(Protocol):
-    """What is public about a run before it starts."""
+@dataclass(frozen=True)
+class StepPlan(ABC):
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        n_factors: K.
+        n_steps: how many steps there are.
+        noise_sd: the standard deviation of the noise that all steps together leave on a factor; sets how far they go.
+        budget: what may be spent.
+    """
+
+    n_items: int
+    n_factors: int
+    n_steps: int
+    noise_sd: float
+    budget: Budget
 
     @property
-    def n_items(self) -> int:
-        """The size of the catalogue."""
+    @abstractmethod
+    def event(self) -> Event:
+        """What will be released, with as much noise as the budget asks for."""
 
     @property
-    def n_factors(self) -> int:
-        """K."""
-
-    @property
-    def n_steps(self) -> int:
-        """How many steps there are."""
-
-    @property
+    @abstractmethod
     def sensitivity(self) -> float:
-        """What the noise multiplier of the plan's event is relative to."""
+        """What the noise multiplier of the event is relative to."""
+
+    @property
+    def what(self) -> str:
+        """What is released, in words."""
+        return GRADIENTS
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the numbers that a step releases."""
+        return self.n_items, self.n_factors + 1
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers all steps together release."""
+        return self.n_steps * math.prod(self.shape)
 
     @property
     def step_size(self) -> float:
         """How far items go for a unit of the noisy sum."""
+        return self.noise_sd / (self.event.noise_multiplier * self.sensitivity * math.sqrt(self.n_steps))
 
-
-def stages_of(n_steps: int) -> tuple[Stage, ...]:
-    """Return the stages of a run of so many steps."""
-    return tuple(Stage(f"step {number + 1}", (GRADIENTS,), number) for number in range(n_steps))
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the steps."""
+        return tuple(Stage(f"step {number + 1}", (self.what,), number) for number in range(self.n_steps))
 
 
 @dataclass(frozen=True)
@@ -127,12 +155,10 @@ class ClippedSteps:
         """Release the gradient of those who take part, and move the items."""
         assert stage.round is not None
         noisy = release_sum_of_parts(
-            self.mechanism, GRADIENTS, self.plan.sensitivity, (self.plan.n_items, self.plan.n_factors + 1),
-            self._taking_part(stage.round), self.n_threads,
+            self.mechanism, self.plan.what, self.plan.sensitivity, self.plan.shape, self._taking_part(stage.round),
+            self.n_threads,
         )  # fmt: skip
-        moved, keep = self.moves(noisy), 1 - _PULL / self.plan.n_steps
-        self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
-        self.c = (keep * self.c + self.centre.height * moved[:, -1]).astype(np.float32)
+        self.move(1 - _PULL / self.plan.n_steps, self.moves(noisy))
         if stage.round >= self.plan.n_steps - self.n_averaged:
             self._sums[:, :-1] += self.V
             self._sums[:, -1] += self.c
@@ -141,6 +167,19 @@ class ClippedSteps:
     def moves(self, noisy: Array) -> Array:
         """Return how far items go for a noisy sum, which is public."""
         return self.plan.step_size * noisy
+
+    def move(self, keep: float, by: Array) -> None:
+        """Let items go a step, and be pulled towards 0, all alike."""
+        self.V = (keep * self.V + by[:, :-1]).astype(np.float32)
+        self.c = (keep * self.c + self.centre.height * by[:, -1]).astype(np.float32)
+
+    def add(self, people: People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
+        """Add the clipped gradients of some people to integer sums of the plan's shape, in steps of the grid."""
+        of = people.ratings
+        add_clipped_gradients(
+            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
+            self.centre.height, CLIP, steps, sums,
+        )  # fmt: skip
 
     def taking_part(self, number: int) -> NDArray[np.bool_] | None:
         """Return which users take part in a step, counted from 0; None for everybody."""
@@ -162,13 +201,13 @@ class ClippedSteps:
                 people = self._fitted(of_users(part, chosen), self.shares[positions[chosen]])
             squared += self._squared_errors(people)
             count += len(people.ratings)
-            yield people.ratings, partial(self._add, people)
+            yield people.ratings, partial(self.add, people)
         self._error = self.unit * math.sqrt(squared / max(count, 1))
 
-    def _fitted(self, ratings: Ratings, shares: Array) -> _People:
+    def _fitted(self, ratings: Ratings, shares: Array) -> People:
         """Let people fit their own bias and factors."""
         centred = replace(ratings, values=((ratings.values - self.centre.mean) / self.unit).astype(np.float32))
-        people = _People(
+        people = People(
             centred, np.zeros(ratings.n_users, np.float32),
             np.zeros((ratings.n_users, self.plan.n_factors), np.float32), shares,
         )  # fmt: skip
@@ -182,7 +221,7 @@ class ClippedSteps:
         over_users(centred, solve, 16 * self.n_threads, self.n_threads)
         return people
 
-    def _squared_errors(self, people: _People) -> float:
+    def _squared_errors(self, people: People) -> float:
         of, squared = people.ratings, np.zeros(_ERROR_TASKS)
 
         def measure(task: int, first: int, last: int) -> None:
@@ -192,13 +231,6 @@ class ClippedSteps:
 
         over_users(of, measure, _ERROR_TASKS, self.n_threads)
         return float(squared.sum())
-
-    def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-        of = people.ratings
-        add_clipped_gradients(
-            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
-            self.centre.height, CLIP, steps, sums,
-        )  # fmt: skip
 
     def settle(self, stage: Stage) -> None:
         """Leave everything as it is: people compute their own part when they take part."""
@@ -228,7 +260,7 @@ class ClippedSteps:
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
+class People:
     """Some of those who take part in a step: their ratings, centred and in units, bias, factors and share."""
 
     ratings: Ratings

@@ -6,7 +6,7 @@ item factors and biases, clipped as a whole to a length of C. The sum leaves thr
 standard deviation σC on every coordinate, and items move by η/q times it. Noise and gradient together make a step of
 Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where such a chain would end up.
 
->>> plan = SteppingPlan(n_items=100, n_factors=2, n_steps=4, sampling_rate=0.5, noise_sd=0.3, budget=Budget(5))
+>>> plan = SteppingPlan(n_items=100, n_factors=2, n_steps=4, noise_sd=0.3, budget=Budget(5), sampling_rate=0.5)
 >>> plan.stages()[-1].name
 'step 4'
 """
@@ -14,18 +14,31 @@ Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where su
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS, ClippedSteps, stages_of
-from dpmf.methods.private_plan import Stage
+from dpmf.methods.certified_steps import Callback, CertifiedSteps
+from dpmf.methods.checks import declared
+from dpmf.methods.clipped_steps import CLIP, Centre, ClippedSteps, StepPlan
+from dpmf.methods.personal import personal_epsilons
+from dpmf.model import Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
+from dpmf.privacy.ledger import Ledger
+from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    from dpmf.methods.sgld import SGLD
+    from dpmf.methods.sketch import Sketch
 
 _COINS = "who takes part"
 
@@ -33,51 +46,43 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SteppingPlan:
-    """What is public about a run before it starts.
+class SteppingPlan(StepPlan):
+    """What is public about a run before it starts; its step size is η / q.
 
     Attributes:
-        n_items: the size of the catalogue.
-        n_factors: K.
-        n_steps: how many steps there are.
         sampling_rate: q.
-        noise_sd: the standard deviation of the noise that all steps together leave on a factor; sets η.
-        budget: what may be spent.
     """
 
-    n_items: int
-    n_factors: int
-    n_steps: int
     sampling_rate: float
-    noise_sd: float
-    budget: Budget
+
+    @classmethod
+    def of(cls, method: SGLD | Sketch, n_items: int, **further: Any) -> Self:
+        """Return the plan of a configuration with everything chosen; further facts are those of plans with more."""
+        assert method.budget is not None
+        assert method.n_factors is not None
+        assert method.n_epochs is not None
+        assert method.sampling_rate is not None
+        assert method.learning_rate is not None
+        return cls(
+            n_items, method.n_factors, method.n_epochs, method.learning_rate, method.budget, method.sampling_rate,
+            **further,
+        )  # fmt: skip
 
     @property
     def event(self) -> PoissonGaussianEvent:
         """What will be released, with as much noise as the budget asks for."""
-        return _calibrated(
-            self.budget, self.sampling_rate, self.n_steps, self.n_steps * self.n_items * (self.n_factors + 1)
-        )
-
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the steps."""
-        return stages_of(self.n_steps)
+        return _calibrated(self.budget, self.what, self.sampling_rate, self.n_steps, self.coordinates)
 
     @property
     def sensitivity(self) -> float:
         """The longest contribution of one user: what the noise multiplier of a sampled step is relative to."""
         return CLIP
 
-    @property
-    def step_size(self) -> float:
-        """η / q: how far items go for a unit of the noisy sum."""
-        return self.noise_sd / (self.event.noise_multiplier * CLIP * math.sqrt(self.n_steps))
-
 
 @cache
-def _calibrated(budget: Budget, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
+def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
     """Return the event; the accountant takes seconds, and the same question comes again and again."""
-    return poisson_event(budget, GRADIENTS, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
+    return poisson_event(budget, what, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
 
 
 def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
@@ -113,3 +118,35 @@ class SampledSteps(ClippedSteps):
     def taking_part(self, number: int) -> NDArray[np.bool_]:
         """Toss everybody's coin."""
         return self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
+
+
+def fit_certified(
+    method: SGLD | Sketch,
+    plan: SteppingPlan,
+    steps: type[SampledSteps],
+    ratings: AnyRatings,
+    n_threads: int,
+    callbacks: tuple[Callback, ...],
+    checkpoint: Checkpoint | None,
+    user_budgets: Mapping[Any, float] | None,
+    ledger: Ledger | None,
+) -> Model:
+    """Return a model whose release is certified.
+
+    Args:
+        method: the configuration, with everything chosen.
+        plan: its plan.
+        steps: the state that carries the plan out.
+        ratings, n_threads, callbacks, checkpoint, user_budgets, ledger: as in `SGLD.fit`.
+    """
+    assert method.regularization is not None
+    assert method.n_samples is not None
+    declared(ratings, method.items_public)
+    shares = sampled_shares(personal_epsilons(ratings.user_ids, plan.budget, user_budgets), plan)
+    centre, ridge, averaged, seed = Centre(ratings.scale.middle), method.regularization, method.n_samples, method.seed
+
+    def start(counted: AnyRatings, mechanism: Mechanism, noise: Noise, n_threads: int) -> SampledSteps:
+        return steps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads, noise)
+
+    run = CertifiedSteps(method, plan, shares, bool(user_budgets), method.cap, start)
+    return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
