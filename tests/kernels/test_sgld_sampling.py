@@ -96,14 +96,10 @@ def _plain(
     seed: Any, users: Any, items: Any, ratings: Any, weights: Any, V: Any, free: Any, step: Any, scale: Any,
     prior: Any, n_passes: Any, temperature: Any, U: Any, b: Any, W: Any, c: Any,
 ) -> None:  # fmt: skip
-    """Langevin dynamics by the book: at every step every coordinate gets its noise."""
+    """Langevin dynamics by the book: at every step every coordinate gets its pull and its noise."""
     np.random.seed(seed)
     n, K = len(users), U.shape[2]
-    user_counts, item_counts = np.zeros(U.shape[1]), np.zeros(W.shape[1])
-    for p in range(n):
-        user_counts[users[p]] += 1
-        item_counts[items[p]] += 1
-    sd = np.sqrt(temperature * step / n)
+    sd, keep = np.sqrt(temperature * step / n), 1 - step * prior / n
     for chain in range(len(U)):
         for i in range(U.shape[1]):
             for k in range(K):
@@ -121,21 +117,21 @@ def _plain(
                 g = step * scale * weights[i] * e
                 for k in range(K):
                     u, v = U[chain, i, k], W[chain, j, k]
-                    U[chain, i, k] += g * v - step * prior * u / user_counts[i]
+                    U[chain, i, k] += g * v
                     if free:
-                        W[chain, j, k] += g * u - step * prior * v / item_counts[j]
-                b[chain, i] += g - step * prior * b[chain, i] / user_counts[i]
+                        W[chain, j, k] += g * u
+                b[chain, i] += g
                 if free:
-                    c[chain, j] += g - step * prior * c[chain, j] / item_counts[j]
+                    c[chain, j] += g
                 for i in range(U.shape[1]):
-                    b[chain, i] += sd * np.random.normal()
+                    b[chain, i] = keep * b[chain, i] + sd * np.random.normal()
                     for k in range(K):
-                        U[chain, i, k] += sd * np.random.normal()
+                        U[chain, i, k] = keep * U[chain, i, k] + sd * np.random.normal()
                 if free:
                     for j in range(W.shape[1]):
-                        c[chain, j] += sd * np.random.normal()
+                        c[chain, j] = keep * c[chain, j] + sd * np.random.normal()
                         for k in range(K):
-                            W[chain, j, k] += sd * np.random.normal()
+                            W[chain, j, k] = keep * W[chain, j, k] + sd * np.random.normal()
 
 
 def plainly(system: System, run: Run, V: Array | None = None, K: int = 1) -> tuple[Array, Array, Array, Array]:
@@ -212,3 +208,18 @@ def test_a_user_of_weight_zero_leaves_the_items_as_they_were_in_distribution() -
     for name, numbers in ignored.items():
         assert stats.ks_2samp(numbers, without[name]).pvalue > SIGNIFICANCE, name
     assert stats.ks_2samp(heard["items' biases"], without["items' biases"]).pvalue < SIGNIFICANCE
+
+
+def test_what_nobody_rated_has_the_prior_however_rarely_it_is_brought_up_to_date() -> None:
+    """A whole epoch at once, and a pull of 0.4 in it."""
+    rows, prior = 4000, 4.0
+    step = 0.4 / prior
+    side = Side(
+        factor_rows(rows, 16), np.zeros(rows, np.float32), np.zeros(rows, np.int64), np.full(16, prior, np.float32)
+    )
+    dynamics = Dynamics.of(step, 1.0, step / 100, step / 100, prior, prior, -FAR, FAR)
+    for key in mix(stream_key(5, "epochs") + np.arange(30, dtype=np.uint64)):
+        settle(side, np.float32(prior), np.ones(16, np.float32), dynamics, np.zeros(0, np.float32), 100, 0, key)
+    for numbers in (side.factors.ravel(), side.biases):
+        squares = 2 * prior * float((numbers.astype(float) ** 2).sum())
+        assert 1e-3 < stats.chi2.cdf(squares, numbers.size) < 1 - 1e-3

@@ -12,13 +12,14 @@ import pytest
 
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
-from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.engine.stored import Room, StoredRatings
+from dpmf.errors import BudgetExceeded, DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import SGD, SGLD
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
@@ -126,7 +127,7 @@ def test_a_wider_scale_gives_the_same_model_in_its_own_units(ratings: Ratings) -
 
 def test_a_step_that_diverges_ends_in_a_clear_error(ratings: Ratings) -> None:
     with pytest.raises(DpmfError, match=r"diverged in epoch \d+ at step size [\d.]+: use a smaller learning_rate"):
-        replace(PLAIN, learning_rate=5.0, regularization=0.1).fit(ratings)
+        replace(PLAIN, learning_rate=1.0, regularization=0.1).fit(ratings)
 
 
 def test_steps_that_no_prior_could_follow_are_refused(ratings: Ratings) -> None:
@@ -162,3 +163,55 @@ def test_a_bad_setting_is_refused_by_name_and_value(field: str, value: Any) -> N
 def test_what_only_a_claim_needs_is_refused_without_one(field: str, value: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"{field} means nothing with an infinite epsilon"):
         replace(PLAIN, **{field: value})
+
+
+def stop_at_2(record: EpochRecord) -> None:
+    if record.epoch == 2:
+        raise KeyboardInterrupt
+
+
+def test_a_claim_that_goes_on_is_entered_into_whatever_ledger_lacks_it(tmp_path: Path, ratings: Ratings) -> None:
+    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
+    with pytest.raises(KeyboardInterrupt):
+        claim.fit(ratings, checkpoint=plan, callbacks=[stop_at_2])
+    with pytest.raises(BudgetExceeded):
+        claim.fit(ratings, checkpoint=plan, ledger=Ledger(tmp_path / "capped", Budget(1.0)))
+    ledger = Ledger(tmp_path / "ledger", Budget(math.inf))
+    with pytest.raises(KeyboardInterrupt):
+        claim.fit(
+            ratings, checkpoint=plan, ledger=ledger, callbacks=[lambda record: stop_at_2(replace(record, epoch=2))]
+        )
+    claim.fit(ratings, checkpoint=plan, ledger=ledger)
+    assert len(ledger.entries()) == 1
+
+
+def test_a_claim_that_was_entered_does_not_go_on_without_its_ledger(tmp_path: Path, ratings: Ratings) -> None:
+    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
+    with pytest.raises(KeyboardInterrupt):
+        claim.fit(ratings, checkpoint=plan, ledger=Ledger(tmp_path / "ledger", Budget(math.inf)), callbacks=[stop_at_2])
+    with pytest.raises(InvalidArgument, match="name that ledger"):
+        claim.fit(ratings, checkpoint=plan)
+
+
+def test_a_claim_that_ended_early_draws_no_more(tmp_path: Path, ratings: Ratings) -> None:
+    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
+    ended = claim.fit(ratings, checkpoint=plan, callbacks=[lambda record: record.epoch == 2])
+    assert bits(claim.fit(ratings, checkpoint=plan)) == bits(ended)
+
+
+def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratings) -> None:
+    chosen = replace(PLAIN, n_factors=1).chosen()
+    with chosen.prepared(ratings, None) as prepared:
+        chain = chosen.chain_on(*prepared, Room(1))
+    busiest = int(np.bincount(ratings.items).max())
+    for rate in (1e-4, 0.01, 0.1):
+        waiting = chain.patience(rate)
+        assert waiting <= len(ratings) / 256
+        assert waiting * busiest / len(ratings) * rate <= 0.1  # of the time in which its ratings pull it back
+    assert chain.patience(1e-4) == len(ratings) // 256
+
+
+@pytest.mark.parametrize("learning_rate", [1.5, 5.0])
+def test_a_step_beyond_what_the_priors_bear_is_refused(learning_rate: float) -> None:
+    with pytest.raises(InvalidArgument, match="too large for regularization"):
+        replace(CLAIM, learning_rate=learning_rate, regularization=0.3).chosen()

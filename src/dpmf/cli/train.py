@@ -162,6 +162,8 @@ def train(
     if model_folder is not None:
         check_replaceable(model_folder, model_files.FILES)
         check_replaceable(model_folder / "release", release_files.FILES)
+    if memory is not None and method not in ("sgd", "sgld"):
+        raise InvalidArgument("--memory streams ratings for sgd and sgld: leave it out, or take one of them")
     limit = None if memory is None else parse_size(memory)
     error = "rmse" if feedback == "explicit" else "error"
     if method != "sgd":  # last of all, because it makes a file
@@ -266,13 +268,11 @@ def _train(
 ) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
     from dpmf.compare.running import train_and_test
-    from dpmf.methods import SGD, SGLD
+    from dpmf.methods import SGLD
     from dpmf.ratings import Ratings
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
-    if not isinstance(method, SGD | SGLD):
-        raise InvalidArgument("--memory streams ratings for sgd and sgld: leave it out, or take one of them")
     from dpmf.compare.streaming import prepare, streaming_source, train_streamed
 
     n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors

@@ -42,9 +42,10 @@ def refresh(
 ) -> Any:  # fmt: skip
     """Bring a row and its bias up to date if more steps than `patience` have passed; return the bias.
 
-    With t steps since the row's clock, u ← (1 - t·pull·prior)·u + sd·mask·noise[slot:], sd² = t·variance, the bias
-    likewise with t·bias_pull and noise[bias_slot], and the clock shows `now`. It is one operation because most visits
-    find a row that is up to date, and should pay for no more than looking at the clock.
+    With t steps since the row's clock and x = t·pull·prior, u ← (1 - x)·u + sd·mask·noise[slot:], where
+    sd² = t·variance·(1 - x/2), the bias likewise with x = t·bias_pull and noise[bias_slot], and the clock shows `now`.
+    It is one operation because most visits find a row that is up to date, and should pay for no more than looking at
+    the clock.
 
     Args:
         rows: flat float32 array (out) of rows of `width` numbers.
@@ -77,9 +78,11 @@ def refresh(
                 row(mask, 8, INT64(0)), spread(builder, sd), spread(builder, builder.fmul(args[13], steps)),
             )  # fmt: skip
             rounds(builder, builder.udiv(width, INT64(FLOATS_PER_LINE)), 1, lambda *part: _pay(builder, own, *part))
-            keep = builder.fsub(FLOAT(1.0), builder.fmul(args[14], steps))
-            drawn = builder.fmul(sd, builder.load(element(noise, 9, args[11])))
-            builder.store(builder.fadd(builder.fmul(keep, builder.load(bias)), drawn), bias)
+            pulled = builder.fmul(args[14], steps)
+            less = _root(builder, builder.fsub(FLOAT(1.0), builder.fmul(FLOAT(0.5), pulled)))
+            drawn = builder.fmul(builder.fmul(sd, less), builder.load(element(noise, 9, args[11])))
+            left = builder.fmul(builder.fsub(FLOAT(1.0), pulled), builder.load(bias))
+            builder.store(builder.fadd(left, drawn), bias)
             builder.store(now, clock)
         return builder.load(bias)
 
@@ -101,17 +104,20 @@ class _Owed(NamedTuple):
 
 def _pay(builder: Any, owed: _Owed, first: Any, count: int) -> None:
     """Emit what some lines of a row are owed."""
-    ones, paid = ir.Constant(LINE, [1.0] * FLOATS_PER_LINE), []
+    ones, halves, paid = *(ir.Constant(LINE, [one] * FLOATS_PER_LINE) for one in (1.0, 0.5)), []
     for line, drawn, prior, mask in zip(*(one.load(first, count) for one in owed[:4]), strict=True):
-        keep = builder.fsub(ones, builder.fmul(owed.pull, prior))
-        paid.append(multiply_add(builder, builder.fmul(owed.sd, mask), drawn, builder.fmul(keep, line)))
+        pulled = builder.fmul(owed.pull, prior)
+        sd = builder.fmul(owed.sd, _root(builder, builder.fsub(ones, builder.fmul(halves, pulled))))
+        kept = builder.fmul(builder.fsub(ones, pulled), line)
+        paid.append(multiply_add(builder, builder.fmul(sd, mask), drawn, kept))
     owed.row.store(first, paid)
 
 
 def _root(builder: Any, value: Any) -> Any:
-    kind = ir.FunctionType(FLOAT, [FLOAT])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.sqrt.f32")  # type: ignore[no-untyped-call]
-    return builder.call(function, [value])
+    """Return the square root of a number, or of every number of a vector."""
+    name = "llvm.sqrt.f32" if value.type == FLOAT else "llvm.sqrt.v16f32"
+    kind = ir.FunctionType(value.type, [value.type])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])  # type: ignore[no-untyped-call]
 
 
 @emitted

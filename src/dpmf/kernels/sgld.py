@@ -12,10 +12,10 @@ ratings, and h = N η, a rating whose prediction is inside the limits moves
 
 and at every step every row is pulled towards 0 by its prior, u ← (1 - h P / N) u and so on, and gets noise of variance
 h / N, times a temperature, on every coordinate. That needs no rating, so it is added up: a row's clock tells at which
-step of the epoch it was last brought up to date, and when it is read next it gets one pull and one draw for all steps
-since, unless they are so few that it makes no difference: they wait for more. Steps are numbered in the order of the
-epoch, blocks by `dpmf.engine.schedule` and ratings inside a block as `dpmf.kernels.sgd` visits them. What the kernels
-compute is said plainly in `dpmf.kernels.sgld_reference`.
+step of the epoch it was last brought up to date, and when it is read next it gets one pull, by x = t h P / N for t
+steps, and one draw, of variance t (1 - x/2) h / N, which leaves the prior as it is; unless the steps are few, and wait
+for more. Steps are numbered in the order of the epoch, blocks by `dpmf.engine.schedule` and ratings inside a block as
+`dpmf.kernels.sgd` visits them. What the kernels compute is said plainly in `dpmf.kernels.sgld_reference`.
 
 >>> Dynamics.of(0.01, 1.0, 1e-8, 1e-8, 2.0, 2.0, -3.0, 3.0).step
 np.float32(0.01)
@@ -272,5 +272,9 @@ def settle(
         else:
             normal_row(word, 0, len(noise), noise)
         for k in range(width):
-            factors[row, k] = (np.float32(1) - pulled * prior[k]) * factors[row, k] + sd * mask[k] * noise[place + k]
-        biases[row] = (np.float32(1) - pulled * bias_prior) * biases[row] + sd * noise[place + width]
+            x = pulled * prior[k]
+            shrunk = sd * np.sqrt(np.float32(1) - np.float32(0.5) * x)
+            factors[row, k] = (np.float32(1) - x) * factors[row, k] + shrunk * mask[k] * noise[place + k]
+        x = pulled * bias_prior
+        shrunk = sd * np.sqrt(np.float32(1) - np.float32(0.5) * x)
+        biases[row] = (np.float32(1) - x) * biases[row] + shrunk * noise[place + width]

@@ -79,9 +79,10 @@ def _bring_up_to_date(
 ) -> None:
     """Give a row the pull and the noise of all steps since it was last up to date."""
     due = now - side.clocks[row]
-    sd = np.sqrt(variance * due)
-    side.factors[row] = (1 - pull * due * side.prior) * side.factors[row] + sd * noise[:-1]
-    side.biases[row] = (1 - pull * due * bias_prior) * side.biases[row] + sd * noise[-1]
+    x = pull * due * np.append(side.prior, bias_prior)
+    drawn = np.sqrt(variance * due * (1 - x / 2)) * noise
+    side.factors[row] = (1 - x[:-1]) * side.factors[row] + drawn[:-1]
+    side.biases[row] = (1 - x[-1]) * side.biases[row] + drawn[-1]
 
 
 def block_noise_reference(

@@ -39,7 +39,8 @@ from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
 
 _SHAPE, _RATE = 1.0, 1.0  # of the Gamma priors of the precisions
-PARTS = 256  # of an epoch: what fewer steps than one of them bring waits, for it makes no difference
+PARTS = 256  # of an epoch: what fewer steps than one of them bring may wait
+_WAITING = 0.1  # of the time in which ratings make the busiest row forget where it was: longer nothing waits
 
 Array = NDArray[np.float64]
 
@@ -150,7 +151,7 @@ class Chain:
         began = time.perf_counter()
         squared = float(run_blocks(visit, state.grid, n_threads, state.capacity, first_tier).sum())
         seconds = time.perf_counter() - began
-        if not math.isfinite(squared) or not np.isfinite(state.V).all():
+        if not (math.isfinite(squared) and np.isfinite(state.V).all() and np.isfinite(state.c).all()):
             raise DpmfError(f"the chain diverged in epoch {epoch} at step size {rate:g}: use a smaller learning_rate")
         return EpochRecord(epoch, seconds, state.unit * math.sqrt(squared / count))
 
@@ -183,8 +184,18 @@ class Chain:
         density, pull, prior = self.density, rate / len(self.state.grid), self.density.bias_prior
         return Dynamics.of(
             rate, density.scale, pull, density.temperature * pull, prior, prior, density.low, density.high,
-            len(self.state.grid) // PARTS,
+            self.patience(rate),
         )  # fmt: skip
+
+    def patience(self, rate: float) -> int:
+        """Return of how many steps pull and noise may wait, at a step size.
+
+        Noise that waits comes in lumps. A row that ratings pull back in less time than passes between two lumps would
+        be found with too much noise right after one.
+        """
+        count, busiest = len(self.state.grid), int(max(self.user_counts.max(), self.item_counts.max(), 1))
+        pulled_back = rate * self.density.scale * float(self.weights.max()) * busiest
+        return int(min(count / PARTS, _WAITING * count / max(pulled_back, 1e-30)))
 
     def _mask(self) -> NDArray[np.float32]:
         return (np.arange(self.state.U.shape[1]) < self.state.n_factors).astype(np.float32)

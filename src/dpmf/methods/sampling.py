@@ -34,7 +34,7 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
 USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
-_BIAS_PRIOR = 1.0  # a standard deviation of 0.7
+BIAS_PRIOR = 1.0  # a standard deviation of 0.7
 _FAR = 1e30  # no limit to predictions
 _START_SD = 0.1  # of factors, where the precision of the priors is learnt
 
@@ -80,11 +80,11 @@ def start_chain(
         seed=seed, capacity=room.capacity, user_folder=room.user_folder,
     )  # fmt: skip
     if bound is None:
-        density = Density(grid.mean, 1.0, _BIAS_PRIOR, -_FAR, _FAR, temperature)
+        density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
     else:
         reach = (scale.hi - scale.lo) / 2 + bound.kappa
         density = Density(
-            scale.middle, bound.scale * unit**2, _BIAS_PRIOR, -reach / unit, reach / unit, temperature
+            scale.middle, bound.scale * unit**2, BIAS_PRIOR, -reach / unit, reach / unit, temperature
         )  # fmt: skip
     return Chain.start(
         state, *counts_of(ratings), weights, density, prior=prior, table_size=table_size, noise_seed=noise_seed,

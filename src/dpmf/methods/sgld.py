@@ -39,7 +39,7 @@ from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
 from dpmf.methods.private_sgld import SampledSteps, SteppingPlan, fit_certified
 from dpmf.methods.sampled_sgld import fit_sampled
-from dpmf.methods.sampling import USUAL_WIDTH, start_chain
+from dpmf.methods.sampling import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld_defaults import MEANINGLESS, defaults_for, gentle_rate
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
@@ -189,10 +189,10 @@ class SGLD:
             chosen = replace(chosen, learning_rate=gentle_rate(chosen.regularization, widest))
         assert chosen.learning_rate is not None
         assert chosen.regularization is not None
-        if chosen.learning_rate * chosen.regularization > 1:
+        if chosen.learning_rate * max(chosen.regularization, BIAS_PRIOR) > 1:
             raise InvalidArgument(
                 f"learning_rate={chosen.learning_rate:g} is too large for regularization={chosen.regularization:g}: "
-                "their product must not exceed 1"
+                "neither it nor their product must exceed 1"
             )
         return chosen
 
