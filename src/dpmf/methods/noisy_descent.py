@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import InvalidArgument
 from dpmf.methods.centering import NO_BIAS, on_scale
 from dpmf.methods.checks import declared, public_facts
+from dpmf.methods.claimed_run import ClaimedRelease, carry_out
 from dpmf.methods.full_gradients import EXPONENT, Floats, FullGradients, Pace, drawn_noise
-from dpmf.methods.resuming import fingerprint_of, keep, snapshots_of, take_up
+from dpmf.methods.resuming import fingerprint_of, snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
@@ -53,20 +55,19 @@ def fit_descent(
     centre = float(ratings.values.mean(dtype=np.float64)) if method.centering == "mean" else 0.0
     unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH if method.kind == "none" else 1.0
     state = _start(method, ratings, centre, unit, n_threads)
+
+    def advance(epoch: int) -> EpochRecord:
+        began, number = time.perf_counter(), epoch - 1
+        error = unit * state.advance(number, n_threads, _noise(method, noise, ratings, number, n_threads))
+        return EpochRecord(epoch, time.perf_counter() - began, error)
+
+    claim = None
+    if method.is_private:
+        planned = _guarantee(method, ratings, method.n_epochs, noise.seeded)
+        claim = ClaimedRelease(planned, ratings.name or "release", ledger)
     settings = {"name": "gaussian", **asdict(method), "budget": str(method.budget)}
     with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
-        history = take_up(snapshots, state.tensors())
-        if ledger is not None and not history:
-            ledger.spend(ratings.name or "release", _guarantee(method, ratings, method.n_epochs, noise.seeded))
-        while not _ended(method, history):
-            began, number = time.perf_counter(), len(history)
-            error = unit * state.advance(number, n_threads, _noise(method, noise, ratings, number, n_threads))
-            history.append(EpochRecord(number + 1, time.perf_counter() - began, error))
-            if snapshots is not None and (snapshots.is_due(len(history)) or _ended(method, history)):
-                keep(snapshots, state.tensors(), history)
-            stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-            if any(stops):
-                break
+        history = carry_out(snapshots, state.tensors, advance, partial(_ended, method), callbacks, claim)
     guarantee = _guarantee(method, ratings, len(history), noise.seeded)
     return _model(method, ratings, state, centre, unit, guarantee, tuple(history))
 
@@ -109,7 +110,7 @@ def _noise(method: GaussianGD, noise: Noise, ratings: Ratings, number: int, n_th
     return drawn_noise(noise, sigma, number, (ratings.n_users, method.n_factors), n_threads)
 
 
-def _ended(method: GaussianGD, history: list[EpochRecord]) -> bool:
+def _ended(method: GaussianGD, history: Sequence[EpochRecord]) -> bool:
     """Tell whether all iterations are done, or the training error has stopped changing."""
     assert method.n_epochs is not None
     if len(history) >= method.n_epochs:

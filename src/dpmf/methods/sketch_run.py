@@ -20,7 +20,8 @@ from dpmf.engine.schedule import tier_at
 from dpmf.errors import DpmfError
 from dpmf.kernels.ordering import row_sums
 from dpmf.kernels.sketch import SketchStep
-from dpmf.methods.resuming import keep, snapshots_of, take_up
+from dpmf.methods.claimed_run import ClaimedRelease, carry_out
+from dpmf.methods.resuming import snapshots_of
 from dpmf.methods.sketching import ITEMS, NOTHING_KNOWN, USERS, CountSketch, Floats
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
@@ -48,20 +49,18 @@ def fit_sketch(
     table = method.table_for(ratings.n_users, ratings.n_items, ratings.scale)
     means = exact_means(ratings, grid.mean) if method.biases == "means" else None
     known = (NOTHING_KNOWN, NOTHING_KNOWN) if means is None else _in_units(means, table.unit)
+    epochs = method.n_epochs
+
+    def advance(epoch: int) -> EpochRecord:
+        step = method.step(epoch, grid.mean, ratings.scale)
+        return run_epoch(table, grid, ratings, known, step, epoch, method.seed)
+
+    claim = ClaimedRelease(guarantee, ratings.name or "release", ledger) if method.is_private else None
     settings = {"name": "sketch", **asdict(method), "budget": str(method.budget)}
     with snapshots_of(checkpoint, settings, ratings, grid.fingerprint, mean=grid.mean) as snapshots:
-        history = take_up(snapshots, {"cells": table.cells})
-        if ledger is not None and not history:
-            ledger.spend(ratings.name or "release", guarantee)
-        while len(history) < method.n_epochs:
-            epoch = len(history) + 1
-            step = method.step(epoch, grid.mean, ratings.scale)
-            history.append(run_epoch(table, grid, ratings, known, step, epoch, method.seed))
-            if snapshots is not None and (snapshots.is_due(epoch) or epoch == method.n_epochs):
-                keep(snapshots, {"cells": table.cells}, history)
-            stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-            if any(stops):
-                break
+        history = carry_out(
+            snapshots, lambda: {"cells": table.cells}, advance, lambda history: len(history) >= epochs, callbacks, claim
+        )
     return _model(method, ratings, table, means, grid.mean, guarantee, tuple(history), n_threads)
 
 
