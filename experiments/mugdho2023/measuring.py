@@ -144,12 +144,12 @@ class Parts:
         return two_stage_search(loss, _SLOWEST, _QUICKEST)
 
     def readings(self, run: Run) -> dict[str, Trial]:
-        """Return what the figures compare: the published steps, and the reading with which these do converge.
+        """Return what the figures compare: the published steps, and the reading with which all of these converge.
 
         Where the published step is worse than the free baseline on raw ratings, the step of a search is taken as well:
         that of the figure `steps` of the same data if it was made before.
         """
-        names = "published, raw", "published, mean", "both clipped, raw"
+        names = "published, raw", "published, mean", "both clipped, mean"
         trials = {name: Trial(name, seed=run.seed) for name in names}
         usual = trials["published, raw"]
 
