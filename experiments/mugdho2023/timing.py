@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _KINDS = ("plain", "private")
 _SMALL = (20, 50, 100, 200)
-_TURNS, _ITERATIONS = 3, 4
+_TURNS, _ITERATIONS = 2, 3
 _LINEAR = 0.97  # of the variance of times that a straight line explains
 _IDENTICAL = 1.25  # times as long as without noise
 
