@@ -17,8 +17,8 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import GaussianGD
-from dpmf.methods.certified_gaussian import FullBatchPlan, YieldingSteps, centre_of
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS
+from dpmf.methods.certified_gaussian import FullBatchPlan, centre_of
+from dpmf.methods.clipped_steps import CLIP, GRADIENTS, ClippedSteps
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import gdp_of
@@ -83,7 +83,7 @@ def distances(
     """
     seen = [Seen(plan.event, Noise(9)) for _ in range(2)]
     states = [
-        YieldingSteps(
+        ClippedSteps(
             plan, data, shares, mechanism, centre_of(centering, data.scale, plan.n_factors), 1.0, 3, seed=1, n_threads=2
         )
         for data, mechanism in zip(pair, seen, strict=True)
@@ -151,7 +151,7 @@ def test_noise_on_a_sum_is_what_the_event_says(ratings: Ratings, neighbours: str
 def test_steps_are_halved_where_a_gradient_turns_round_beyond_noise(ratings: Ratings) -> None:
     plan = FullBatchPlan(60, 3, 6, 0.5, Budget(3.0))
     mechanism = Mechanism([plan.event], Noise(5))
-    state = YieldingSteps(
+    state = ClippedSteps(
         plan, ratings, np.ones(ratings.n_users), mechanism, centre_of("mean", ratings.scale, 3), 1.0, 3, 1, n_threads=1
     )
     noise = mechanism.sd(GRADIENTS, plan.sensitivity)

@@ -20,9 +20,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings
 from dpmf.methods.centering import NO_BIAS
@@ -41,9 +38,6 @@ from dpmf.ratings import Scale
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
 
-Array = NDArray[np.float64]
-_BEYOND_NOISE = 2.0  # standard deviations of what noise alone makes of the product of two gradients
-
 
 @dataclass(frozen=True)
 class FullBatchPlan(StepPlan):
@@ -59,37 +53,6 @@ class FullBatchPlan(StepPlan):
     def sensitivity(self) -> float:
         """How far the sums of two neighbouring data sets can be apart."""
         return CLIP * (2 if self.budget.neighbours == "replace" else 1)
-
-
-class YieldingSteps(ClippedSteps):
-    """Steps of everybody, which get shorter for items that overshoot.
-
-    How far a step should go depends on how many people rated an item, which is private. So steps begin as long as the
-    noise allows, and where an item's noisy gradient has turned round since the step before, by more than noise
-    explains, its steps are halved. All of that is made from noisy sums alone.
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._left = np.ones(self.plan.n_items)
-        self._last = np.zeros(self.plan.shape)
-
-    def moves(self, noisy: Array) -> Array:
-        """Return how far items go for a noisy sum."""
-        noise = self.mechanism.sd(self.plan.what, self.plan.sensitivity)
-        turned = (noisy * self._last).sum(axis=1) < -_BEYOND_NOISE * noise**2 * math.sqrt(noisy.shape[1])
-        self._left[turned] /= 2
-        self._last = noisy
-        return self._left[:, None] * super().moves(noisy)
-
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far; with it and the ratings a run can go on."""
-        return {**super().released(), "left": self._left, "last": self._last}
-
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned."""
-        super().take_up(tensors)
-        self._left, self._last = np.array(tensors["left"]), np.array(tensors["last"])
 
 
 def fit_certified(
@@ -113,8 +76,8 @@ def fit_certified(
     centre = centre_of(method.centering or "mean", ratings.scale, method.n_factors)
     ridge, averaged, seed = method.regularization, -(-plan.n_steps // 2), method.seed
 
-    def start(counted: AnyRatings, mechanism: Mechanism, _: Noise, n_threads: int) -> YieldingSteps:
-        return YieldingSteps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads)
+    def start(counted: AnyRatings, mechanism: Mechanism, _: Noise, n_threads: int) -> ClippedSteps:
+        return ClippedSteps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads)
 
     run = CertifiedSteps(method, plan, shares, bool(user_budgets), None, start)
     return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)

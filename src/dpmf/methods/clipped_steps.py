@@ -2,7 +2,11 @@
 
 Whoever takes part in a step fits their own bias and factors to their own ratings and to the items as they are, and
 sends the gradient of their squared error with respect to item factors and biases, clipped as a whole to a length of C.
-The sum leaves through `Mechanism` with Gaussian noise on every coordinate, and items move by it. Who takes part, how
+The sum leaves through `Mechanism` with Gaussian noise on every coordinate, and items move by it.
+
+How far a step should go depends on how many people rated an item, which is private. So steps begin as long as the noise
+allows, and where an item's noisy gradient has turned round since the step before, by more than noise explains, its
+steps are halved. All of that is made from noisy sums alone. Who takes part, how
 much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`, whose steps take a
 sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows of their own here;
 `dpmf.methods.private_sketch` keeps them elsewhere.
@@ -35,6 +39,7 @@ from dpmf.streams import stream_key
 GRADIENTS = "gradients with respect to item factors and biases"
 CLIP = 1.0  # C, in units of a quarter of the scale's width
 _ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
+_BEYOND_NOISE = 3.0  # standard deviations of what noise alone makes of the product of two gradients
 _PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
 
 Array = NDArray[np.float64]
@@ -150,6 +155,7 @@ class ClippedSteps:
         self._sums = np.zeros((n_items, K + 1))
         self._n_summed = 0
         self._error = 0.0
+        self._left, self._last = np.ones(self.plan.shape[0]), np.zeros(self.plan.shape)
 
     def measure(self, stage: Stage) -> None:
         """Release the gradient of those who take part, and move the items."""
@@ -165,8 +171,12 @@ class ClippedSteps:
             self._n_summed += 1
 
     def moves(self, noisy: Array) -> Array:
-        """Return how far items go for a noisy sum, which is public."""
-        return self.plan.step_size * noisy
+        """Return how far items, or cells, go for a noisy sum, which is public: less if it turned round."""
+        noise, each = self.mechanism.sd(self.plan.what, self.plan.sensitivity), (len(noisy), -1)
+        products = (noisy * self._last).reshape(each)
+        self._left[products.sum(axis=1) < -_BEYOND_NOISE * noise**2 * math.sqrt(products.shape[1])] /= 2
+        self._last = noisy
+        return (self.plan.step_size * self._left[:, None] * noisy.reshape(each)).reshape(noisy.shape)
 
     def move(self, keep: float, by: Array) -> None:
         """Let items go a step, and be pulled towards 0, all alike."""
@@ -240,12 +250,14 @@ class ClippedSteps:
 
     def released(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far; with it and the ratings a run can go on."""
-        return {"V": self.V, "c": self.c, "sums": self._sums, "n_summed": np.array([self._n_summed])}
+        course = {"sums": self._sums, "n_summed": np.array([self._n_summed]), "left": self._left, "last": self._last}
+        return {"V": self.V, "c": self.c, **course}
 
     def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Take up what `released` returned."""
         self.V[:], self.c[:], self._sums[:] = tensors["V"], tensors["c"], tensors["sums"]
         self._n_summed = int(tensors["n_summed"][0])
+        self._left, self._last = np.array(tensors["left"]), np.array(tensors["last"])
 
     def training_error(self) -> float:
         """Return the root mean squared error of those who took part last, for the holder of the data."""
