@@ -1,7 +1,7 @@
 """Make a published figure anew, or list them all.
 
 python -m experiments
-python -m experiments balu2016 figure1 --data …/ml-1m [--full] [--seed 0] [--out experiments/results]
+python -m experiments balu2016 figure1 --data …/ml-1m [--full] [--seed 0] [--redraw] [--out experiments/results]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from dpmf import DpmfError
-from experiments.figure import Figure, Run, make
+from experiments.figure import Figure, Run, make, remake
 
 PAPERS = ("balu2016", "mugdho2023")
 RESULTS = Path(__file__).parent / "results"
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", help="folder of ratings, file or catalogue name")
     parser.add_argument("--full", action="store_true", help="as large as published")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--redraw", action="store_true", help="draw and judge the rows of an earlier run again")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for rows, picture and verdict")
     chosen = parser.parse_args(arguments)
     if chosen.figure is None:
@@ -47,7 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     command = f"python -m experiments {chosen.paper} {chosen.figure} --data …/{name}"
     command += (" --full" if chosen.full else "") + (f" --seed {chosen.seed}" if chosen.seed else "")
     try:
-        print(make(figures[chosen.figure], run, command))
+        figure = figures[chosen.figure]
+        print(remake(figure, run) if chosen.redraw else make(figure, run, command))
     except DpmfError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -60,8 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _list(papers: tuple[str, ...] | list[str]) -> None:
     for paper in papers:
         print(paper)
-        for name, figure in figures_of(paper).items():
-            print(f"  {name:10}  {figure.title} ({', '.join(figure.data)})")
+        names: dict[int, list[str]] = {}
+        figures = figures_of(paper)
+        for name, figure in figures.items():
+            names.setdefault(id(figure), []).append(name)  # a figure may have several
+        for same in names.values():
+            figure = figures[same[0]]
+            shown = same[0] if len(same) == 1 else f"{same[0]} … {same[-1]}"
+            print(f"  {shown:22}  {figure.title} ({', '.join(figure.data)})")
 
 
 if __name__ == "__main__":

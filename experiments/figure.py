@@ -3,11 +3,13 @@
     result = make(FIGURES["figure1"], Run(data="…/ml-1m", out=Path("experiments/results/balu2016/figure1")))
 
 leaves three files: OUT.csv with the rows, OUT.png with the picture and the verdict under it, and OUT.json with the
-verdict, the settings and the versions. A run that is broken off keeps its rows beside them and goes on from there.
+verdict, the command and the versions. A run that is broken off keeps its rows beside them and goes on from there.
+`remake` draws and judges the rows of an earlier run again, without measuring anything.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -24,12 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf import Ratings
 from dpmf.engine.threads import available_cpus
-from dpmf.files import write_text
+from dpmf.errors import InvalidArgument
+from dpmf.files import read_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Row = dict[str, Any]
+_LETTERS_PER_INCH = 14  # of a line under a picture
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,23 @@ class Run:
                 kept[key] = dict(measure(**point))
                 with self._journal.open("a") as journal:
                     journal.write(json.dumps([self._what(), key, kept[key]]) + "\n")
-                shown = ", ".join(f"{name} {value}" for name, value in {**point, **kept[key]}.items())
+                shown = ", ".join(_progress({**point, **kept[key]}))
                 seconds = time.perf_counter() - began
                 print(f"{number}/{len(points)} in {seconds:.1f} s: {shown}", file=sys.stderr, flush=True)
             rows.append({**point, **kept[key]})
         return rows
+
+    def beside(self, figure: str) -> list[Row]:
+        """Return the rows of another figure of the same paper and data, if it was made before; else none.
+
+        Those of a run of another size or seed do not count.
+        """
+        other = self.out.with_name(f"{figure}-{Path(self.data).name}")
+        if not _beside(other, ".json").exists():
+            return []
+        facts = read_json(_beside(other, ".json"))
+        same = (facts["full"], facts["seed"]) == (self.full, self.seed)
+        return _rows(_beside(other, ".csv")) if same else []
 
     @property
     def _journal(self) -> Path:
@@ -148,14 +164,36 @@ def make(figure: Figure, run: Run, command: str) -> Verdict:
         "versions": {name: version(name) for name in ("numpy", "numba", "dpmf")},
     }
     write_text(_beside(run.out, ".csv"), _table(rows))
-    _beside(run.out, ".png").write_bytes(_picture(figure, rows, verdict, Path(run.data).name))
-    write_text(_beside(run.out, ".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    _write(figure, run, rows, verdict, facts)
     run.finish()
     return verdict
 
 
+def remake(figure: Figure, run: Run) -> Verdict:
+    """Draw and judge the rows of OUT.csv; what else is known of the run stays."""
+    rows = _rows(_beside(run.out, ".csv"))
+    verdict = figure.judge(rows)
+    facts = read_json(_beside(run.out, ".json"))
+    facts |= {"title": figure.title, "published": figure.published, "held": verdict.held, "found": verdict.sentence}
+    _write(figure, run, rows, verdict, facts)
+    return verdict
+
+
+def _write(figure: Figure, run: Run, rows: list[Row], verdict: Verdict, facts: dict[str, Any]) -> None:
+    unfinished = _beside(run.out, ".partial.png")
+    unfinished.write_bytes(_picture(figure, rows, verdict, Path(run.data).name))
+    unfinished.replace(_beside(run.out, ".png"))
+    write_text(_beside(run.out, ".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+
+
 def _beside(out: Path, ending: str) -> Path:
     return out.with_name(out.name + ending)
+
+
+def _progress(row: Row) -> Iterable[str]:
+    for name, value in row.items():
+        if not isinstance(value, list):
+            yield f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def _table(rows: Iterable[Row]) -> str:
@@ -169,13 +207,32 @@ def _table(rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
+def _rows(path: Path) -> list[Row]:
+    """Return the rows of a table as `_table` writes it."""
+    try:
+        with path.open(newline="") as file:
+            return [{name: _cell(text) for name, text in row.items()} for row in csv.DictReader(file)]
+    except FileNotFoundError:
+        raise InvalidArgument(f"{path} is not there: make the figure first") from None
+
+
+def _cell(text: str) -> Any:
+    if text in ("True", "False", ""):
+        return {"True": True, "False": False}.get(text)
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
 def _picture(figure: Figure, rows: list[Row], verdict: Verdict, data: str) -> bytes:
     from matplotlib.figure import Figure as Drawing
 
     drawing = Drawing(figsize=(7.5, 5), layout="constrained")
     figure.draw(drawing, rows)
     drawing.suptitle(f"{figure.title} ({data})", fontsize="medium")
-    drawing.supxlabel(textwrap.fill(str(verdict), 110), fontsize="small", x=0.02, ha="left")
+    line = int(_LETTERS_PER_INCH * drawing.get_figwidth())
+    drawing.supxlabel(textwrap.fill(str(verdict), line), fontsize="small", x=0.02, ha="left")
     content = io.BytesIO()
     drawing.savefig(content, dpi=100, format="png", metadata={"Software": None})
     return content.getvalue()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from experiments.figure import Figure, Row, Run, Verdict, make
+from experiments.__main__ import main
+from experiments.figure import Figure, Row, Run, Verdict, make, remake
+
+from dpmf.errors import InvalidArgument
 
 
 def _draw(drawing: Any, rows: list[Row]) -> None:
@@ -56,3 +60,42 @@ def test_another_seed_does_not_take_up_what_was_kept(tmp_path: Path) -> None:
     then: list[int] = []
     make(_figure(then), Run("made", tmp_path / "f", seed=1), "")
     assert then == [1, 2, 3]
+
+
+def test_rows_are_drawn_and_judged_again_without_measuring(tmp_path: Path) -> None:
+    run, measured = Run("made", tmp_path / "f"), list[int]()
+    make(_figure(measured), run, "the command")
+    (tmp_path / "f.csv").write_text("x,y\n1,5\n3,2.5\n")
+    (tmp_path / "f.png").unlink()
+    verdict = remake(_figure(measured), run)
+    assert str(verdict) == "Did not hold here: from 5.00 to 2.50"
+    assert measured == [1, 2, 3]
+    assert (tmp_path / "f.png").exists()
+    facts = json.loads((tmp_path / "f.json").read_text())
+    assert (facts["held"], facts["command"]) == (False, "the command")
+
+
+def test_nothing_can_be_drawn_again_that_was_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="make the figure first"):
+        remake(_figure([]), Run("made", tmp_path / "f"))
+
+
+def test_rows_of_another_figure_are_found_if_data_size_and_seed_are_the_same(tmp_path: Path) -> None:
+    def several(run: Run) -> list[Row]:
+        return [{"name": "a b", "yes": True, "no": None, "big": math.inf, "many": 7, "part": 0.25}]
+
+    figure = Figure("", "", several, lambda drawing, rows: None, lambda rows: Verdict(None, "nothing"))
+    make(figure, Run("…/made", tmp_path / "steps-made"), "")
+    assert Run("…/made", tmp_path / "figure1-made").beside("steps") == several(Run("", tmp_path))
+    assert Run("…/made", tmp_path / "figure1-made", seed=1).beside("steps") == []
+    assert Run("…/made", tmp_path / "figure1-made", full=True).beside("steps") == []
+    assert Run("…/other", tmp_path / "figure1-other").beside("steps") == []
+
+
+def test_the_list_has_every_figure_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mugdho2023"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "mugdho2023"
+    assert [line.split("  ")[1].strip() for line in shown[1:]] == [
+        "figure1 … figure3", "figure4 … figure6", "figure7 … figure15", "figure16 … figure18", "steps",
+    ]  # fmt: skip

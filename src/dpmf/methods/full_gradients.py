@@ -93,6 +93,7 @@ class FullGradients:
         T, X: factors of users and of items, rows of whole lines.
         T_before, X_before: the same one step ago.
         memory: shape (2,): what is left of the steps, and the squared error of the last one.
+        user_clip: to what length user factors are shortened in the gradient of item factors; by default, not at all.
     """
 
     users: Side
@@ -105,6 +106,7 @@ class FullGradients:
     T_before: Floats
     X_before: Floats
     memory: NDArray[np.float64]
+    user_clip: float = math.inf
 
     @classmethod
     def start(
@@ -118,6 +120,7 @@ class FullGradients:
         length: float,
         seed: int,
         clip: float = math.inf,
+        user_clip: float = math.inf,
         n_threads: int = 1,
     ) -> FullGradients:
         """Return rows of one length in random directions, each made from its own id.
@@ -130,7 +133,7 @@ class FullGradients:
             unit: of the rating scale; factors are those of ratings divided by it.
             length: of all rows.
             seed: of the directions.
-            clip: see above.
+            clip, user_clip: see above.
             n_threads: for the preparations.
         """
         values = ((ratings.values - np.float32(centre)) / np.float32(unit)).astype(np.float32)
@@ -143,7 +146,7 @@ class FullGradients:
             rows += [one, one.copy()]
         T, T_before, X, X_before = rows
         items = users.transposed(ratings.n_items, n_threads)
-        return cls(users, items, n_factors, pace, clip, T, X, T_before, X_before, np.array([1.0, math.inf]))
+        return cls(users, items, n_factors, pace, clip, T, X, T_before, X_before, np.array([1.0, math.inf]), user_clip)
 
     def advance(self, number: int, n_threads: int, noise: Floats | None = None) -> float:
         """Take a step, counted from 0, and return the root mean squared error before it, in units.
@@ -153,19 +156,16 @@ class FullGradients:
             n_threads: how many threads to use.
             noise: what is added to the gradient of user factors, shape (n_users, K).
         """
-        lengths = np.linalg.norm(self.X, axis=1)
-        shortened = np.minimum(1.0, self.clip / np.maximum(lengths, 1e-30)).astype(np.float32)
         none = np.zeros((0, self.n_factors), np.float32)
         left, pace = np.float32(self.memory[0]), self.pace
         good = (self.T_before.copy(), self.X_before.copy()) if pace.yielding else None
-        whole = np.ones(len(self.T), np.float32)
         squared = self._move(
-            self.users, self.T, self.X, shortened, left * pace.user_steps, pace.user_penalties,
+            self.users, self.T, self.X, _shortened(self.X, self.clip), left * pace.user_steps, pace.user_penalties,
             none if noise is None else noise, self.T_before, n_threads,
         )  # fmt: skip
         self._move(
-            self.items, self.X, self.T, whole, left * pace.item_steps, pace.item_penalties, none, self.X_before,
-            n_threads,
+            self.items, self.X, self.T, _shortened(self.T, self.user_clip), left * pace.item_steps, pace.item_penalties,
+            none, self.X_before, n_threads,
         )  # fmt: skip
         self.T, self.T_before = self.T_before, self.T
         self.X, self.X_before = self.X_before, self.X
@@ -209,6 +209,14 @@ class FullGradients:
         """Return factors of users and of items, for ratings in their own units."""
         T, X = (np.ascontiguousarray(rows[:, : self.n_factors]) for rows in (self.T, self.X))
         return T * np.float32(math.sqrt(unit)), X * np.float32(math.sqrt(unit))
+
+
+def _shortened(rows: Floats, clip: float) -> Floats:
+    """Return for every row by what it has to be multiplied to have at most this length."""
+    if math.isinf(clip):
+        return np.ones(len(rows), np.float32)
+    shortened: Floats = np.minimum(1.0, clip / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)).astype(np.float32)
+    return shortened
 
 
 def drawn_noise(noise: Noise, sd: float, number: int, shape: tuple[int, int], n_threads: int) -> Floats:
