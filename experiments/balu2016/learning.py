@@ -45,13 +45,20 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Four fifths of the ratings to learn from, a tenth to choose settings by, and a tenth to test on."""
+    """Four fifths of the ratings to learn from, a tenth to choose settings by, and a tenth to test on.
+
+    Attributes:
+        train, validation, test: the three.
+        n_epochs: of a run.
+        points: of a stage of a search, for rates and for penalties.
+        seed, n_threads: those of the run.
+    """
 
     train: Ratings
     validation: Ratings
     test: Ratings
     n_epochs: int
-    points: int
+    points: tuple[int, int]
     seed: int
     n_threads: int
 
@@ -62,7 +69,8 @@ class Parts:
         train, validation = rest.split(1 / 9, seed=run.seed + 1)
         return cls(
             train, frequent(train, validation, _LEAST), frequent(train, test, _LEAST),
-            n_epochs=100 if run.full else 12, points=5 if run.full else 3, seed=run.seed, n_threads=run.n_threads,
+            n_epochs=100 if run.full else 12, points=(5, 5) if run.full else (3, 4), seed=run.seed,
+            n_threads=run.n_threads,
         )  # fmt: skip
 
     def fit(self, trial: Trial) -> Model:
@@ -92,12 +100,12 @@ class Parts:
 
     def with_rate(self, trial: Trial) -> Trial:
         """Return a trial with the learning rate that is best on the validation part."""
-        rate = two_stage_search(lambda rate: self.loss(replace(trial, rate=rate)), *_RATES, points=self.points)
+        rate = two_stage_search(lambda rate: self.loss(replace(trial, rate=rate)), *_RATES, points=self.points[0])
         return replace(trial, rate=rate)
 
     def with_penalty(self, trial: Trial) -> Trial:
         """Return a trial with the penalty that is best on the validation part."""
-        best = two_stage_search(lambda one: self.loss(replace(trial, penalty=one)), *_PENALTIES, points=self.points)
+        best = two_stage_search(lambda one: self.loss(replace(trial, penalty=one)), *_PENALTIES, points=self.points[1])
         return replace(trial, penalty=best)
 
 

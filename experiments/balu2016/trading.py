@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _DEPTH = 4
+_STYLES: dict[float, str] = {1: "-o", 2: "--s", 4: ":^"}  # by γ
 _SLACK = 0.001  # of an error
 _CLOSE = 0.02  # of errors that count as close
 _ORDER = 5.0  # times smaller: nearer to ten than to one on a log scale, and more
@@ -125,7 +126,7 @@ def _panels(drawing: Drawing, rows: list[Row], columns: dict[str, str]) -> None:
         lines, regular = _lines(rows, column), _regular(rows, column)
         colours = {d: f"C{number}" for number, d in enumerate(sorted(regular))}
         for (d, gain), line in lines.items():
-            style = dict(zip(GAINS, ("-o", "--s", ":^"), strict=True))[gain]
+            style = _STYLES[gain]
             axes.plot(range(len(line)), line, style, color=colours[d], label=f"d = {d}, γ = {gain:g}")
         for d, number in regular.items():
             axes.axhline(number, color=colours[d], linewidth=0.8, label=f"d = {d}, regular")
