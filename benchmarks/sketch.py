@@ -6,8 +6,8 @@
     python benchmarks/sketch.py certified DATA [--epsilons 1,5,20] [--gains 1,4]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
-with that many ratings of a user on average. Each command prints one JSON object. Updates in a sketch run on one thread;
-`speed` measures descent on one thread and on all of them, and counts the best epoch of several seconds of each kind.
+with that many ratings of a user on average. Each command prints one JSON object. Updates in a sketch run on one thread,
+so `speed` measures descent on one thread too: the best epoch of several seconds of each, in processor time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from typing import Any
 from dpmf import SGD, SGLD, Budget, Ratings, Sketch
 from dpmf.compare.running import train_and_test
 from dpmf.compare.turns import in_turns, median_ratio
-from dpmf.engine.threads import available_cpus
 from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
 
@@ -79,32 +78,27 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict[str
     for depth in map(int, arguments.depths.split(",")):
         sketch = Sketch(n_factors=K, n_epochs=2, budget=_PLAIN, depth=depth, gain=arguments.gain)
         runs = {
-            "descent": _speed_of(SGD(n_factors=K, n_epochs=2), ratings, 1, arguments.seconds),
-            "descent_on_all_threads": _speed_of(
-                SGD(n_factors=K, n_epochs=2), ratings, available_cpus(), arguments.seconds
-            ),
-            "sketch": _speed_of(sketch, ratings, 1, arguments.seconds),
+            "descent": _speed_of(SGD(n_factors=K, n_epochs=2), ratings, arguments.seconds),
+            "sketch": _speed_of(sketch, ratings, arguments.seconds),
         }
         turns = in_turns(runs, arguments.turns)
         row: dict[str, Any] = {"factors": K, "depth": depth, "gain": arguments.gain, "turns": len(turns)}
         row |= {f"{name}_updates_per_second": max(turn[name] for turn in turns) for name in runs}
-        row |= {f"sketch_to_{name}": median_ratio(turns, "sketch", name) for name in runs if name != "sketch"}
-        yield row
+        yield {**row, "sketch_to_descent": median_ratio(turns, "sketch", "descent")}
 
 
-def _speed_of(method: SGD | Sketch, ratings: Ratings, n_threads: int, seconds: float) -> Callable[[], float]:
+def _speed_of(method: SGD | Sketch, ratings: Ratings, seconds: float) -> Callable[[], float]:
     """Return what measures updates per second: the best of as many epochs as take so many seconds, three at least.
 
-    On one thread the time that the process had a processor counts, because long epochs are interrupted on a busy
-    machine and short ones are not; on several threads the time on the wall.
+    The time that the process had a processor counts, because on a busy machine long epochs are interrupted and short
+    ones are not.
     """
-    usual = min(record.seconds for record in method.fit(ratings, n_threads=n_threads).history)
+    usual = min(record.seconds for record in method.fit(ratings, n_threads=1).history)
     longer = replace(method, n_epochs=max(round(seconds / usual), 3))
-    clock = time.process_time if n_threads == 1 else time.perf_counter
 
     def best_epoch() -> float:
         marks: list[float] = []
-        longer.fit(ratings, n_threads=n_threads, callbacks=[lambda record: marks.append(clock())])
+        longer.fit(ratings, n_threads=1, callbacks=[lambda record: marks.append(time.process_time())])
         return len(ratings) / min(after - before for before, after in pairwise(marks))
 
     return best_epoch
