@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmf.errors import InvalidArgument
+from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Sketch
+from dpmf.methods.sketch_stream import SketchStream
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
@@ -116,3 +119,53 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="give as many of each"):
         stream.predict([1, 2], [3])
     assert (stream.table.cells == before).all()
+
+
+def test_a_stream_that_was_saved_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    first, second = (["ann", "bob"], ["Heat", "Up"], [5, 1]), (["eve", "ann"], ["Alien", "Up"], [4, 2])
+    stream = replace(METHOD, query="median", seed=3).stream((1, 5)).partial_fit(*first)
+    stream.save(tmp_path / "stream")
+    again = SketchStream.load(tmp_path / "stream")
+    assert (again.method, again.scale) == (stream.method, stream.scale)
+    for one in (stream, again):
+        one.partial_fit(*second)
+    assert again.table.cells.tobytes() == stream.table.cells.tobytes()
+    again.save(tmp_path / "stream")  # in the place of the first
+    assert SketchStream.load(tmp_path / "stream").predict(["ann"], ["Up"]) == stream.predict(["ann"], ["Up"])
+
+
+def test_a_saved_stream_is_for_its_owner_and_a_claim_stays_a_claim(tmp_path: Path) -> None:
+    claim = replace(METHOD, budget=Budget(4.0), mode="paper").stream((1, 5))
+    claim.save(tmp_path / "stream")
+    assert (tmp_path / "stream").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "stream" / "SENSITIVE").exists()
+    guarantee = SketchStream.load(tmp_path / "stream").release([1, 2]).guarantee
+    assert (guarantee.epsilon, guarantee.certified) == (4.0, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "dpmf-model"}, "not a stream"),
+        ({"version": 99}, "not a stream of format"),
+        ({"hash_functions": 1}, "other hash functions"),
+        ({"sha256": "0"}, "is damaged"),
+        ({"scale": None}, "is damaged"),
+        ({"method": {"width": 3}}, "is damaged"),
+        ({"method": {"colour": 3}}, "is damaged"),
+    ],
+)
+def test_a_damaged_stream_is_refused(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    METHOD.stream((1, 5)).save(tmp_path / "stream")
+    path = tmp_path / "stream" / "stream.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(DamagedFile, match=words):
+        SketchStream.load(tmp_path / "stream")
+
+
+def test_no_stream_and_a_folder_of_other_things_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="no stream at"):
+        SketchStream.load(tmp_path / "none")
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(InvalidArgument, match="holds other files"):
+        METHOD.stream((1, 5)).save(tmp_path)

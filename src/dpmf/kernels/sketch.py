@@ -31,31 +31,44 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.cells import add_everywhere, locate, move, prefetch_cells, product_of, read_mean
+from dpmf.kernels.cells import (
+    add_apart,
+    add_everywhere,
+    add_one,
+    locate,
+    move,
+    prefetch_cells,
+    product_of,
+    read_mean,
+    read_one,
+)
 from dpmf.kernels.compiling import fast_kernel, kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF, _SIGN, _ONE = np.uint64(32), np.uint64(31), np.uint64(1)
 _AHEAD = 2  # how many ratings before its visit the cells of an item are asked for
-_RING = 4  # a power of two above it
 _CELLS_IN_CACHE = 1 << 18  # a table of so many needs not be asked for: the second-level cache has it
+_PLACES_KEPT = 1 << 18  # of items that come again: 1 MB, half of a second-level cache
 NO_LIMIT = np.float32(1e30)
 MOST_ROWS = 16
 
 
 class Family(NamedTuple):
-    """The hash functions: those of users, then those of items, each filled up to a multiple of sixteen, `size`.
+    """The hash functions: those of users, then those of items, `size` of each.
+
+    Those of a side are in lines of sixteen: the factors of the first row, of the next rows, and, if there is one, the
+    biases of all rows.
 
     Attributes:
-        numbers: shape (8·size,): all a, all a', all b, and where the row of each function begins. The function of row r
-            and component l is at r·D + l, for items `size` further on.
-        live: shape (2·size,), 1, and 0 for functions that only fill up a line: they have the sign 0.
+        numbers: shape (8·size,): all a, all a', all b, and where the row of each function begins; those of items are
+            `size` further on than those of users.
+        live: shape (16·n_lines,), 1, and 0 for components that only fill up a line.
         size: of one side.
         width: w.
         depth: k.
         n_components: D, the factors in whole lines of sixteen and, if there is one, the bias.
-        n_lines: of factors.
+        n_lines: of factors in a row.
         biased: whether the last component is a bias.
     """
 
@@ -72,16 +85,24 @@ class Family(NamedTuple):
     def of(cls, generator: np.random.Generator, depth: int, width: int, n_factors: int, biased: bool) -> Family:
         """Draw the functions of `depth` rows of `width` cells."""
         lines = -(-n_factors // FLOATS_PER_LINE)
-        D = FLOATS_PER_LINE * lines + biased
-        used, size = depth * D, FLOATS_PER_LINE * -(-depth * D // FLOATS_PER_LINE)
+        D, size = FLOATS_PER_LINE * lines + biased, FLOATS_PER_LINE * (depth * lines + biased)
         numbers = np.zeros((4, 2, size), np.uint64)
-        numbers[:3, :, :used] = generator.integers(0, 1 << 64, (3, 2, used), np.uint64)
-        numbers[3, :, :used] = np.repeat(np.arange(depth, dtype=np.uint64) * np.uint64(width), D)
-        one = np.zeros(D, np.float32)
-        one[:n_factors] = one[FLOATS_PER_LINE * lines :] = 1
-        live = np.zeros((2, size), np.float32)
-        live[:, :used] = np.tile(one, depth)
-        return cls(numbers.ravel(), live.ravel(), size, np.uint64(width), depth, D, lines, biased)
+        order = _order(depth, lines, biased).ravel()
+        numbers[:3, :, order] = generator.integers(0, 1 << 64, (3, 2, depth * D), np.uint64)
+        numbers[3, :, order] = np.repeat(np.arange(depth, dtype=np.uint64) * np.uint64(width), D)[:, None]
+        live = np.zeros(FLOATS_PER_LINE * lines, np.float32)
+        live[:n_factors] = 1
+        return cls(numbers.ravel(), live, size, np.uint64(width), depth, D, lines, biased)
+
+
+def _order(depth: int, lines: int, biased: bool) -> NDArray[np.int64]:
+    """Return where the function of every row and component is in a side, shape (k, D).
+
+    >>> _order(2, 1, True)[:, [0, 15, 16]].tolist()
+    [[0, 15, 32], [16, 31, 33]]
+    """
+    factors = np.arange(depth * lines * FLOATS_PER_LINE).reshape(depth, -1)
+    return np.hstack([factors, factors.size + np.arange(depth)[:, None]]) if biased else factors
 
 
 class SketchStep(NamedTuple):
@@ -99,45 +120,54 @@ class SketchStep(NamedTuple):
 
 
 @fast_kernel
-def _no_later(place: Any, count: Any) -> Any:
-    return place if place < count else count - 1
-
-
-@fast_kernel
-def _read(cells: Any, places: Any, signs: Any, start: Any, depth: Any, lines: Any, median: Any, out: Any) -> None:
+def _read(cells: Any, places: Any, start: Any, family: Any, median: Any, out: Any) -> None:
     """Write what the rows say of every component to out: their mean or, of an even number, the middle two's median."""
-    D, share = np.int64(len(out)), np.float32(1) / np.float32(depth)
+    depth, lines = np.int64(family.depth), np.int64(family.n_lines)
+    width = FLOATS_PER_LINE * lines
     if not median:
-        total = np.float32(0)
-        for row in range(depth):
-            total += signs[start + row * D + D - 1] * cells[places[start + row * D + D - 1]]
-        out[D - 1] = share * total  # without a bias the last component is in a line, and read again
-        read_mean(cells, places, signs, start, depth, D, lines, share, out)
+        share = np.float32(1) / np.float32(depth)
+        read_mean(cells, places, start, depth, lines, share, family.live, out)
+        if family.biased:
+            out[width] = read_one(cells, places, start + depth * width, depth, share)
         return
     found = np.empty(MOST_ROWS, np.float32)
-    for part in range(D):
+    for part in range(len(out)):
         for row in range(depth):
-            at, place = start + row * D + part, row
-            number = signs[at] * cells[places[at]]
+            at, place = start + (depth * width + row if part == width else row * width + part), row
+            number = read_one(cells, places, at, 1, np.float32(1))
             while place > 0 and found[place - 1] > number:
                 found[place] = found[place - 1]
                 place -= 1
             found[place] = number
-        out[part] = np.float32(0.5) * (found[(depth - 1) // 2] + found[depth // 2])
+        used = np.float32(1) if part == width else family.live[part]
+        out[part] = used * np.float32(0.5) * (found[(depth - 1) // 2] + found[depth // 2])
 
 
 @fast_kernel
-def _change_user(cells: Any, places: Any, signs: Any, family: Any, key: Any, median: Any, u: Any, old: Any) -> None:
+def _change_user(cells: Any, places: Any, repeated: Any, family: Any, key: Any, median: Any, u: Any, old: Any) -> None:
     """Add what the user before has learnt to their cells, and take up another: all but family and key are changed."""
-    D, depth = np.int64(len(u)), np.int64(family.depth)
-    for part in range(D):
+    depth, lines = np.int64(family.depth), np.int64(family.n_lines)
+    for part in range(len(u)):
         old[part] = u[part] - old[part]
-    add_everywhere(cells, places, signs, 0, depth, D, np.int64(family.n_lines), old)
-    for row in range(depth if family.biased else 0):
-        cells[places[row * D + D - 1]] += signs[row * D + D - 1] * old[D - 1]
-    locate(family.numbers, family.live, 0, family.size, key, family.width, places, signs, 0)
-    _read(cells, places, signs, 0, depth, np.int64(family.n_lines), median, u)
+    if repeated[0]:
+        add_everywhere(cells, places, 0, depth, lines, old)
+    else:
+        add_apart(cells, places, 0, depth, lines, old)
+    if family.biased:
+        add_one(cells, places, FLOATS_PER_LINE * depth * lines, depth, old[FLOATS_PER_LINE * lines])
+    factors = FLOATS_PER_LINE * depth * lines
+    repeated[0] = locate(family.numbers, 0, np.int64(family.size), factors, key, family.width, places, 0)
+    _read(cells, places, 0, family, median, u)
     old[:] = u
+
+
+@fast_kernel
+def _slots(n_items: Any, size: Any) -> Any:
+    """Return for how many items places are kept, a power of two."""
+    slots = 1
+    while slots < n_items and 2 * slots * size <= _PLACES_KEPT:
+        slots *= 2
+    return slots
 
 
 @fast_kernel
@@ -174,55 +204,60 @@ def sketch_block(
     """
     if not len(codes):
         return 0.0
-    D, lines, biased = np.int64(family.n_components), np.int64(family.n_lines), np.int64(family.biased)
-    size, depth, width, count = np.int64(family.size), np.int64(family.depth), family.width, np.int64(len(codes))
-    numbers, live, last = family.numbers, family.live, D - 1
+    lines, depth, size = np.int64(family.n_lines), np.int64(family.depth), np.int64(family.size)
+    width, count, biased = FLOATS_PER_LINE * lines, np.int64(len(codes)), np.int64(family.biased)
+    numbers, live, share = family.numbers, family.live, np.float32(1) / np.float32(depth)
     known_b, known_c = np.int64(len(b) > 1), np.int64(len(c) > 1)
-    share = np.float32(1) / np.float32(depth)
-    fetched = depth * D if len(cells) > _CELLS_IN_CACHE else 0
-    # Cells and signs of the user, then those of the coming items, in a ring.
-    places, signs = np.zeros((1 + _RING) * size, np.uint32), np.zeros((1 + _RING) * size, np.float32)
-    u, old = np.zeros(D, np.float32), np.zeros(D, np.float32)
-    v, change = np.zeros(D, np.float32), np.zeros(D, np.float32)
+    fetched = size if len(cells) > _CELLS_IN_CACHE else 0
+    # The places of the user, then those of items that were met, in slots that items share; whether one comes twice.
+    slots = _slots(len(item_keys), size)
+    places, repeated = np.zeros((1 + slots) * size, np.uint32), np.ones(1 + slots, np.bool_)
+    owners = np.full(slots, -1, np.int64)
+    u, old = np.zeros(width + biased, np.float32), np.zeros(width + biased, np.float32)
+    v, change = np.zeros(width + biased, np.float32), np.zeros(width + biased, np.float32)
     lost = step.eta * step.lam
     squared, here = 0.0, np.uint64(0)
-    for p in range(-_AHEAD, count):
-        key = item_keys[items[_no_later(p + _AHEAD, count)]]
-        ahead = (1 + (p + _AHEAD) % _RING) * size
-        locate(numbers, live, size, size, key, width, places, signs, ahead)
-        prefetch_cells(cells, places, ahead, fetched)
-        if p < 0:
-            continue
+    for p in range(count):
+        if fetched and p + _AHEAD < count:
+            coming = np.int64(items[p + _AHEAD])
+            slot = coming & (slots - 1)
+            if owners[slot] != coming:
+                owners[slot] = coming
+                repeated[1 + slot] = locate(
+                    numbers, size, size, depth * width, item_keys[coming], family.width, places, (1 + slot) * size
+                )
+            prefetch_cells(cells, places, (1 + slot) * size, fetched)
         i, j = np.int64(users[p]), np.int64(items[p])
         if p == 0 or user_keys[i] != here:
             here = user_keys[i]
-            _change_user(cells, places, signs, family, here, median, u, old)
-        start = (1 + p % _RING) * size
+            _change_user(cells, places, repeated, family, here, median, u, old)
+        slot = j & (slots - 1)
+        start = (1 + slot) * size
+        if owners[slot] != j:
+            owners[slot] = j
+            repeated[1 + slot] = locate(numbers, size, size, depth * width, item_keys[j], family.width, places, start)
+        item_bias = np.float32(0)
         if median:
-            _read(cells, places, signs, start, depth, lines, median, v)
+            _read(cells, places, start, family, median, v)
+            if biased:
+                item_bias = v[width]
         else:
-            bias = np.float32(0)
-            for row in range(biased * depth):
-                at = start + row * D + last
-                bias += share * signs[at] * cells[places[at]]
-            v[last] = bias  # of a sketch without biases this is a factor, and is read next
-        read_mean(cells, places, signs, start, depth, D, 0 if median else lines, share, v)
-        target = (
-            table[codes[p]] - step.mean - b[i * known_b] - c[j * known_c] - np.float32(biased) * (u[last] + v[last])
-        )
+            read_mean(cells, places, start, depth, lines, share, live, v)
+            item_bias = read_one(cells, places, start + depth * width, biased * depth, share)
+        user_bias = u[width] if biased else np.float32(0)
+        target = table[codes[p]] - step.mean - b[i * known_b] - c[j * known_c] - user_bias - item_bias
         e = target - product_of(u, v, lines)
         squared += np.float64(e) * np.float64(e)
         counts = np.float32(e * e <= step.most)
-        item_bias, user_bias = v[last], u[last]
         move(u, v, change, lines, counts * step.eta * e, counts * lost)
-        add_everywhere(cells, places, signs, start, depth, D, lines, change)
+        if repeated[1 + slot]:
+            add_everywhere(cells, places, start, depth, lines, change)
+        else:
+            add_apart(cells, places, start, depth, lines, change)
         if biased:
-            u[last] = user_bias + counts * (step.eta * e - lost * user_bias)
-            item_change = counts * (step.eta * e - lost * item_bias)
-            for row in range(depth):
-                at = start + row * D + last
-                cells[places[at]] += signs[at] * item_change
-    _change_user(cells, places, signs, family, here, median, u, old)
+            u[width] = user_bias + counts * (step.eta * e - lost * user_bias)
+            add_one(cells, places, start + depth * width, depth, counts * (step.eta * e - lost * item_bias))
+    _change_user(cells, places, repeated, family, here, median, u, old)
     return squared
 
 
@@ -239,42 +274,39 @@ def read_rows(
 ) -> None:
     """Read the components of ids begin..end-1, shape (n, D): users if `side` is 0, items if it is 1."""
     size = np.int64(family.size)
-    places, signs = np.empty(size, np.uint32), np.empty(size, np.float32)
+    places = np.empty(size, np.uint32)
     for place in range(begin, end):
-        locate(family.numbers, family.live, side * size, size, keys[place], family.width, places, signs, 0)
-        _read(cells, places, signs, 0, np.int64(family.depth), np.int64(family.n_lines), median, out[place])
+        locate(family.numbers, side * size, size, 0, keys[place], family.width, places, 0)
+        _read(cells, places, 0, family, median, out[place])
 
 
 @kernel
-def _locate_all(keys: Any, side: Any, family: Any, places: Any, signs: Any) -> None:
+def _locate_all(keys: Any, side: Any, family: Any, places: Any) -> None:
+    size = np.int64(family.size)
     for row in range(len(keys)):
-        locate(
-            family.numbers, family.live, side * np.int64(family.size), np.int64(family.size), keys[row], family.width,
-            places[row], signs[row], 0,
-        )  # fmt: skip
+        locate(family.numbers, side * size, size, 0, keys[row], family.width, places[row], 0)
 
 
 def locate_rows(
     keys: NDArray[np.uint64], side: int, family: Family, n_factors: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """Return cells and signs of all components of ids, shape (n, k·(K + biased)) each, row after row, the bias last."""
-    shape = (len(keys), family.size)
-    places, signs = np.empty(shape, np.uint32), np.empty(shape, np.float32)
-    _locate_all(keys, side, family, places, signs)
-    component = np.arange(family.depth * family.n_components) % family.n_components
-    used = np.flatnonzero((component < n_factors) | (component >= FLOATS_PER_LINE * family.n_lines))
-    return np.ascontiguousarray(places[:, used]), np.ascontiguousarray(signs[:, used])
+    places = np.empty((len(keys), family.size), np.uint32)
+    _locate_all(keys, side, family, places)
+    component = np.arange(family.n_components)
+    used = (component < n_factors) | (component >= FLOATS_PER_LINE * family.n_lines)
+    places = places[:, _order(family.depth, family.n_lines, family.biased)[:, used].ravel()]
+    return places & np.uint32(0x7FFFFFFF), np.where(places >> np.uint32(31), np.float32(-1), np.float32(1))
 
 
 def located_reference(family: Family, side: int, key: np.uint64) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return cells and signs of an id, shape (k, D) each."""
-    used = family.depth * family.n_components
-    first, second, third, starts = family.numbers.reshape(4, 2, -1)[:, side, :used]
+    """Return cells and signs of an id, shape (k, D) each; the sign is 0 for components that only fill up a line."""
+    order = _order(family.depth, family.n_lines, family.biased)
+    first, second, third, starts = family.numbers.reshape(4, 2, -1)[:, side, order]
     value = (first + (key & _LOW)) * (second + (key >> _HALF)) + third
     places = starts + (((value >> _HALF) * family.width) >> _HALF)
-    signs = family.live.reshape(2, -1)[side, :used] * (1.0 - 2.0 * ((value >> _SIGN) & _ONE).astype(np.float64))
-    shape = (family.depth, family.n_components)
-    return places.astype(np.int64).reshape(shape), signs.reshape(shape)
+    signs = 1.0 - 2.0 * ((value >> _SIGN) & _ONE).astype(np.float64)
+    return places.astype(np.int64), signs * np.append(family.live, np.ones(int(family.biased), np.float32))
 
 
 def read_reference(

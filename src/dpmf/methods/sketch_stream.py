@@ -1,7 +1,7 @@
 """Learning from ratings as they come, in a count sketch whose memory does not grow.
 
 Users and items may be new at any time: their cells are there already. Ratings are visited once, in the order in which
-they come, with a learning rate that stays the same.
+they come, with a learning rate that stays the same. A stream that was saved goes on as if nothing had happened.
 
 >>> import math
 >>> from dpmf.methods.sketch import Sketch
@@ -17,24 +17,33 @@ they come, with a learning rate that stays the same.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import InvalidArgument
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
 from dpmf.kernels.sketch import SketchStep
 from dpmf.methods.checks import public_facts
 from dpmf.methods.sketch_run import ridge_of
 from dpmf.methods.sketching import ITEMS, USERS, Keys
 from dpmf.model import Release
+from dpmf.privacy import Budget
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.frames import array_of
 from dpmf.ratings.ids import Ids
 
 if TYPE_CHECKING:
     from dpmf.methods.sketch import Sketch
+
+FORMAT_VERSION = 1
+_TENSOR_FILE, _FACTS_FILE, _WARNING_FILE = "stream.safetensors", "stream.json", "SENSITIVE"
+_WARNING = "This folder holds profiles of people, to go on learning. Do not publish it.\n"
 
 
 class SketchStream:
@@ -106,6 +115,60 @@ class SketchStream:
             configuration=self.method.configuration(),
             guarantee=self.method.guarantee(public_facts(items)),
         )
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything that is needed to go on to a folder that only its owner can read; replaces an earlier one.
+
+        It holds profiles of people: what may leave the building is `release`, as far as its guarantee goes.
+        """
+        with new_folder(Path(folder), may_replace=(_TENSOR_FILE, _FACTS_FILE, _WARNING_FILE), mode=0o700) as work:
+            save_tensors(work / _TENSOR_FILE, {"cells": self.table.cells})
+            assert self.method.budget is not None
+            facts = {
+                "format": "dpmf-sketch-stream",
+                "version": FORMAT_VERSION,
+                "method": {name: value for name, value in asdict(self.method).items() if name != "budget"},
+                "budget": {**asdict(self.method.budget), "epsilon": str(self.method.budget.epsilon)},
+                "scale": [self.scale.lo, self.scale.hi],
+                "hash_functions": self._hash_functions(),
+                "sha256": sha256_of(work / _TENSOR_FILE),
+            }
+            write_text(work / _FACTS_FILE, dump_json(facts))
+            write_text(work / _WARNING_FILE, _WARNING)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> SketchStream:
+        """Read a stream that `save` wrote."""
+        from dpmf.methods.sketch import Sketch
+
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InvalidArgument(f"no stream at {folder}: name the folder that SketchStream.save wrote")
+        facts = read_json(folder / _FACTS_FILE)
+        kind = (facts.get("format"), facts.get("version")) if isinstance(facts, dict) else None
+        if kind != ("dpmf-sketch-stream", FORMAT_VERSION):
+            raise DamagedFile(f"{folder} is not a stream of format {FORMAT_VERSION}")
+        cells = load_tensors(folder / _TENSOR_FILE, ("cells",))["cells"]
+        if sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
+            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: it is not the file that {_FACTS_FILE} describes")
+        try:
+            budget = Budget(**{**facts["budget"], "epsilon": float(facts["budget"]["epsilon"])})
+            stream = Sketch(**facts["method"], budget=budget).stream(facts["scale"])
+            if (cells.shape, cells.dtype) != (stream.table.cells.shape, stream.table.cells.dtype):
+                raise ValueError(f"cells of shape {cells.shape}")
+            functions = facts["hash_functions"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: {error}") from None
+        if functions != stream._hash_functions():
+            raise DamagedFile(
+                f"{folder} has other hash functions than this NumPy draws: load it with the one that saved it"
+            )
+        stream.table.cells[:] = cells
+        return stream
+
+    def _hash_functions(self) -> int:
+        """Return a checksum of the hash functions: NumPy may one day draw others from the same seed."""
+        return zlib.crc32(self.table.family.numbers.tobytes())
 
 
 def _keys(name: str, ids: Any) -> Keys:
