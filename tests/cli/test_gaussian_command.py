@@ -77,6 +77,13 @@ def test_without_a_promise_it_goes_on_to_the_same_bytes(command: Command, data_f
         ((*PAPER, "--epsilon", "5", "--set", "centering=median"), "centering='median' is not known"),
         ((*PAPER, "--epsilon", "5", "--delta", "2"), "delta=2"),
         ((*PAPER, "--epsilon", "5", "--set", "learning_rate=1000"), "diverged in iteration"),
+        ((*PAPER, "--epsilon", "5", "--set", "learning_rate=1", "--epochs", "10"), "diverged in iteration"),
+        ((*PAPER, "--epsilon", "1e-300"), "choose one for which it is between"),
+        ((*PAPER, "--epsilon", "1e300"), "choose one for which it is between"),
+        ((*PAPER, "--epsilon", "5", "--neighbours", "add-remove"), "a rating that is replaced"),
+        ((*PAPER, "--epsilon", "5", "--delta", "0.1", "--set", "delta_r=0.2"), "give one of them"),
+        ((*PAPER, "--epsilon", "5", "--ledger", "l.json", "--cap", "10"), "a claim counts as unbounded"),
+        ((*PAPER, "--epsilon", "5", "--user-budgets", "b.csv"), "is not about persons"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(

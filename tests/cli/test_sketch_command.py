@@ -21,6 +21,7 @@ def test_its_size_and_its_leak_are_shown(command: Command, data_folder: Path, tm
     shown = command(*options).stdout
     for words in ("The sketch has 4 rows of", "dense factors take", "It promises nothing", "not private"):
         assert words in shown
+    assert json.loads((tmp_path / "r" / "release.json").read_text())["configuration"]["mode"] is None
     measured = json.loads(command("evaluate", tmp_path / "r", data_folder, "--least-ratings", "2", "--json").stdout)
     assert {"kld", "kld_top_users", "rmse_top_users"} <= measured.keys()
 
@@ -43,6 +44,7 @@ def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_p
     assert (report["mode"], report["certified"], report["unit"]) == ("certified", True, "user")
     assert report["epsilon"] <= 4
     assert json.loads(command("verify", tmp_path / "r", "--json").stdout)["ok"] is True
+    assert "not of the release" in " ".join(command(*options, "--holdout", "0.1").stdout.split())
     assert "the cells of a sketch of items: a sum over a random sample" in command("explain", tmp_path / "r").stdout
 
 
@@ -53,6 +55,9 @@ def test_what_makes_no_sense_is_refused(command: Command, data_folder: Path) -> 
         ((*SKETCH, "--epsilon", "inf", "--memory", "1k"), "--memory streams ratings for sgd"),
         ((*SKETCH, "--epsilon", "inf", "--set", "depth=99"), "depth=99"),
         ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--neighbours", "replace"), "rating that is added"),
+        ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--delta", "1e-3"), "--delta means nothing"),
+        ((*SKETCH, "--epsilon", "4", "--set", "sampling_rate=x"), "sampling_rate='x'"),
+        ((*SKETCH, "--epsilon", "inf", "--set", "width=50", "--set", "gain=7"), "leave one out"),
     ):
         done = command("train", data_folder, *options)
         assert done.returncode != 0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Sketch
 from dpmf.methods.sketch_stream import SketchStream
@@ -169,3 +169,24 @@ def test_no_stream_and_a_folder_of_other_things_are_refused(tmp_path: Path) -> N
     (tmp_path / "mine.txt").write_text("x")
     with pytest.raises(InvalidArgument, match="holds other files"):
         METHOD.stream((1, 5)).save(tmp_path)
+
+
+def test_a_stream_that_diverges_says_so_and_is_not_released(ratings: Ratings) -> None:
+    users, items, values = columns(ratings)
+    stream = replace(METHOD, learning_rate=5.0).stream((1, 5))
+    with pytest.raises(DpmfError, match="the stream diverged at learning rate 5 and is lost"):
+        stream.partial_fit(users, items, values)
+    with pytest.raises(DpmfError, match="nothing was saved"):
+        stream.release(ratings.catalogue).save("never")
+
+
+@pytest.mark.parametrize("values", [["x"], [[1.0]], (one for one in [3.0])])
+def test_values_that_are_no_ratings_are_refused(values: Any) -> None:
+    with pytest.raises(InvalidArgument, match="one per user"):
+        METHOD.stream((1, 5)).partial_fit([1], [2], values)
+
+
+@pytest.mark.parametrize("settings", [{"decay": 1.0}, {"n_epochs": 3}])
+def test_what_means_nothing_for_a_stream_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="means nothing for a stream"):
+        replace(METHOD, **settings).stream((1, 5))

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import click
-from click.core import ParameterSource
-
+from dpmf.cli.options import was_given
 from dpmf.cli.output import print_table, say
+from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.compare.running import Run
     from dpmf.methods import GaussianGD
 
 
-def overall_delta(mode: str, epsilon: float, delta: float) -> dict[str, float]:
+def overall_delta(mode: str, epsilon: float, delta: float, settings: tuple[str, ...]) -> dict[str, float]:
     """Return --delta as a setting, if it was given for a claim: by itself, the claim has the delta of the paper."""
-    asked = click.get_current_context().get_parameter_source("delta") is not ParameterSource.DEFAULT
-    return {"delta_r": delta} if asked and mode == "paper" and epsilon != math.inf else {}
+    if not was_given("delta") or mode != "paper" or epsilon == math.inf:
+        return {}
+    if any(pair.startswith("delta_r=") for pair in settings):
+        raise InvalidArgument("--delta and --set delta_r are the same: give one of them")
+    return {"delta_r": delta}
 
 
 def claim_report(method: GaussianGD, run: Run) -> dict[str, Any]:

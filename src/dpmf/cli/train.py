@@ -22,6 +22,7 @@ from dpmf.cli.options import (
     reading_arguments,
     reading_options,
     split_option,
+    was_given,
 )
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
@@ -110,6 +111,8 @@ def train(
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     _check_mode(method, mode, epsilon, feedback)
+    if mode == "paper" and epsilon not in (None, math.inf):
+        _check_claim(method, user_budgets, ledger_file, cap)
     check_chains(method, mode, epsilon, chains, trace, memory)
     if holdout is not None:
         check_holdout(holdout, how)
@@ -134,14 +137,19 @@ def train(
         private = {"user_budgets": _user_budgets(user_budgets)}
     elif method in ("sgld", "sketch"):
         assert epsilon is not None
+        if method == "sketch" and mode == "paper" and was_given("delta"):
+            raise InvalidArgument("--delta means nothing for the claim about a sketch, which has none: leave it out")
         unit = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
         given |= {"budget": Budget(epsilon, delta, unit, neighbours), "items_public": items_public}
-        given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
+        # Without a promise SGLD has no mode to choose; a sketch has one with the published settings.
+        given["mode"] = "paper" if epsilon == math.inf and method == "sgld" else mode
         private = {"user_budgets": _user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
     elif method == "gaussian":
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public, "mode": mode}
-        given |= overall_delta(mode, epsilon, delta)
+        given |= overall_delta(mode, epsilon, delta, settings)
+        if mode == "paper" and epsilon != math.inf and neighbours != "replace" and was_given("neighbours"):
+            raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
         private = {"user_budgets": _user_budgets(user_budgets)}
     else:
         _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
@@ -222,6 +230,16 @@ def _refuse_private_options(
             raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
 
 
+def _check_claim(method: str, user_budgets: Path | None, ledger: Path | None, cap: float | None) -> None:
+    """Refuse what a claim cannot do, before anything is made."""
+    if method != "sgld" and user_budgets is not None:
+        raise InvalidArgument(f"--user-budgets: what is claimed about {method} is not about persons, leave it out")
+    if ledger is not None and cap is not None and cap != math.inf:
+        raise InvalidArgument(
+            f"--cap {cap:g}: a claim counts as unbounded, so only a ledger without a cap can record it: --cap inf"
+        )
+
+
 def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | None:
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
@@ -232,7 +250,8 @@ def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | No
         return None
     if not budget.is_finite:
         raise InvalidArgument("--ledger means nothing with an infinite epsilon: leave it out, or give a number")
-    return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+    # Claims about ratings count as unbounded in any unit; what can be added up is about users.
+    return Ledger(path, None if cap is None else Budget(cap, budget.delta, "user", budget.neighbours))
 
 
 def _user_budgets(path: Path | None) -> dict[str, float] | None:
@@ -395,10 +414,13 @@ def _print_accuracy(run: Run, method: str) -> None:
         rows.append(("private item biases alone", accuracy["biases_rmse"], ""))
     rows.append((method, accuracy["rmse"], f"{accuracy['mae']:.4f}"))
     print_table("Held-out ratings", ("", "rmse", "mae"), rows)
-    if "kld" in accuracy:
+    if math.isfinite(accuracy.get("kld", math.nan)):
+        own_fit = method in ("als", "sgld") or run.model.guarantee.mode == "certified"
+        whose = "It is of what everybody fits to their own ratings, not of the release, and" if own_fit else "It"
         say(
             f"Leak, as the divergence of errors on training ratings from these: {accuracy['kld']:.4f} nats, and "
-            f"{accuracy['kld_top_users']:.4f} for the tenth of the users with the most ratings. It promises nothing."
+            f"{accuracy['kld_top_users']:.4f} for the tenth of the users with the most ratings. {whose} promises "
+            "nothing."
         )
     if run.by_popularity:
         buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]

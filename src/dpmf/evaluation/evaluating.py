@@ -67,7 +67,8 @@ def evaluate(
     elif least_ratings:
         raise InvalidArgument(f"least_ratings={least_ratings} counts known ratings: give them as known=…")
     if not len(test):
-        raise InvalidArgument("there are no test ratings: hold out a larger part")
+        remedy = "hold out a larger part" + (", or ask for fewer known ratings" if least_ratings else "")
+        raise InvalidArgument(f"there are no test ratings: {remedy}")
     figures: dict[str, float] = {}
     if not model.release.is_implicit:
         errors = prediction_errors(model, test, n_threads=n_threads)

@@ -116,7 +116,7 @@ class SketchStep(NamedTuple):
     @classmethod
     def of(cls, mean: float, eta: float, lam: float, most: float) -> SketchStep:
         """Make one from plain numbers; the last may be infinite."""
-        return cls(np.float32(mean), np.float32(eta), np.float32(lam), min(np.float32(most), NO_LIMIT))
+        return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(min(most, float(NO_LIMIT))))
 
 
 @fast_kernel

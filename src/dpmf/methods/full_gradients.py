@@ -215,7 +215,8 @@ def _shortened(rows: Floats, clip: float) -> Floats:
     """Return for every row by what it has to be multiplied to have at most this length."""
     if math.isinf(clip):
         return np.ones(len(rows), np.float32)
-    shortened: Floats = np.minimum(1.0, clip / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that diverge are reported once they have
+        shortened: Floats = np.minimum(1.0, clip / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)).astype(np.float32)
     return shortened
 
 

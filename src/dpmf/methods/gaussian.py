@@ -17,7 +17,7 @@ whole, and noise goes on the sum, which is proven to be private for users (`dpmf
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dpmf.engine.checkpoints import Checkpoint
@@ -25,7 +25,7 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified_gaussian import fit_certified
-from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, whole
 from dpmf.methods.gaussian_claim import Claim, eps_i_for
 from dpmf.methods.gaussian_defaults import MEANINGLESS, defaults_for
 from dpmf.methods.noisy_descent import fit_descent
@@ -36,6 +36,7 @@ from dpmf.ratings import Ratings, Scale
 
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
+LEAST_EPS_I, MOST_EPS_I = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class GaussianGD:
             raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
         if self.centering not in (None, "raw", "mean"):
             raise InvalidArgument(f"centering={self.centering!r} is not known: choose raw or mean")
+        if self.eps_i is not None and not LEAST_EPS_I <= self.eps_i <= MOST_EPS_I:
+            raise InvalidArgument(f"eps_i={self.eps_i!r} should be between {LEAST_EPS_I:g} and {MOST_EPS_I:g}")
         if self.is_private and self.mode == "certified" and self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: GaussianGD protects users")
         for name in MEANINGLESS[self.kind]:
@@ -139,7 +142,13 @@ class GaussianGD:
         assert chosen.n_epochs is not None
         assert chosen.delta_i is not None
         assert chosen.delta_r is not None
-        return replace(chosen, eps_i=eps_i_for(chosen.budget.epsilon, chosen.n_epochs, chosen.delta_i, chosen.delta_r))
+        eps_i = eps_i_for(chosen.budget.epsilon, chosen.n_epochs, chosen.delta_i, chosen.delta_r)
+        if not LEAST_EPS_I <= eps_i <= MOST_EPS_I:
+            raise InvalidArgument(
+                f"epsilon={chosen.budget.epsilon:g} makes eps_i={eps_i:.3g} of every iteration: choose one for which "
+                f"it is between {LEAST_EPS_I:g} and {MOST_EPS_I:g}"
+            )
+        return replace(chosen, eps_i=eps_i)
 
     def fit(
         self,
@@ -184,5 +193,4 @@ class GaussianGD:
 
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
-        return {"method": "gaussian", **facts}
+        return configuration_of("gaussian", self)

@@ -83,7 +83,7 @@ class Claim:
     @property
     def by_renyi(self) -> float:
         """The overall ε at δ_r as the paper computes it."""
-        loss = self.n_iterations / (2 * self._multiplier**2)
+        loss = self.n_iterations / 2 * (1 / self._multiplier) ** 2
         return loss + 2 * math.sqrt(loss * math.log(1 / self.delta_r))
 
     @property

@@ -21,7 +21,7 @@ import contextlib
 import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings, Room
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.descent import counts_of
 from dpmf.methods.langevin import Chain
@@ -264,5 +264,4 @@ class SGLD:
 
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
-        return {"method": "sgld", **facts}
+        return configuration_of("sgld", self)

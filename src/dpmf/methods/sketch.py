@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
-from dpmf.methods.checks import declared, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import configuration_of, declared, fraction, not_negative, positive, public_facts, whole
 from dpmf.methods.defaults import suggested
 from dpmf.methods.descent import counts_of
 from dpmf.methods.private_sgld import fit_certified
@@ -128,10 +128,14 @@ class Sketch:
         if self.decay not in (None, "linear"):
             not_negative("decay", self.decay)  # type: ignore[arg-type]
         for name, known in (("query", ("mean", "median")), ("biases", (None, "sketch", "means", "none")),
-                            ("mode", ("certified", "paper")), ("items_public", (True, False))):  # fmt: skip
+                            ("mode", ("certified", "paper"))):  # fmt: skip
             if getattr(self, name) not in known:
                 choice = " or ".join(str(one) for one in known if one is not None)
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} is not known: choose {choice}")
+        if not isinstance(self.items_public, bool):
+            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
+        if self.width is not None and self.gain != 1:
+            raise InvalidArgument(f"gain={self.gain!r} chooses a width, and width={self.width} is given: leave one out")
         kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
         for name in _MEANINGLESS[self._kind]:
             if getattr(self, name) is not None:
@@ -141,8 +145,9 @@ class Sketch:
         if self._kind == "certified":
             if self.budget.unit != "user":
                 raise InvalidArgument(f"unit={self.budget.unit!r}: a certified sketch protects users")
-            if self.sampling_rate is not None and not (self.sampling_rate > 0 and self.sampling_rate < 1):
-                raise InvalidArgument(f"sampling_rate={self.sampling_rate!r} should be a number between 0 and 1")
+            if self.sampling_rate is not None:
+                positive("sampling_rate", self.sampling_rate)
+                fraction("sampling_rate", self.sampling_rate)
 
     @property
     def is_private(self) -> bool:
@@ -204,6 +209,9 @@ class Sketch:
             raise InvalidArgument(
                 "a stream cannot be certified: everybody's ratings come when they come, and all of them count; use fit"
             )
+        for name in ("decay", "n_epochs"):
+            if getattr(self, name) is not None:
+                raise InvalidArgument(f"{name} means nothing for a stream: every rating is visited once, leave it out")
         if self.width is None:
             raise InvalidArgument("a stream needs width=…: nobody knows yet how many users and items will come")
         if self.biases == "means":
@@ -230,7 +238,7 @@ class Sketch:
         )
 
     def _usual(self) -> Sketch:
-        usual = _DEFAULTS[self._kind]
+        usual = _DEFAULTS["paper" if self.mode == "paper" else self._kind]  # without a threshold, too
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def width_for(self, n_ids: int) -> int:
@@ -281,5 +289,4 @@ class Sketch:
 
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
-        return {"method": "sketch", **facts}
+        return configuration_of("sketch", self)

@@ -17,6 +17,7 @@ they come, with a learning rate that stays the same. A stream that was saved goe
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
 from dpmf.kernels.sketch import SketchStep
 from dpmf.methods.checks import public_facts
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 _TENSOR_FILE, _FACTS_FILE, _WARNING_FILE = "stream.safetensors", "stream.json", "SENSITIVE"
 _WARNING = "This folder holds profiles of people, to go on learning. Do not publish it.\n"
+
+
+_NOT_KEPT = ("budget", "n_epochs", "decay")  # the first by itself; the others mean nothing here
 
 
 class SketchStream:
@@ -79,7 +83,7 @@ class SketchStream:
             numbers = batch.values
         else:
             user_keys, item_keys = _keys("users", users), _keys("items", items)
-            numbers = np.atleast_1d(np.asarray(values, np.float32))
+            numbers = _numbers(values)
             if not len(user_keys) == len(item_keys) == len(numbers):
                 raise InvalidArgument(
                     f"{len(user_keys)} users, {len(item_keys)} items and {len(numbers)} values: give as many of each"
@@ -88,7 +92,12 @@ class SketchStream:
         if not ((numbers >= self.scale.lo) & (numbers <= self.scale.hi)).all():
             raise InvalidArgument(f"a rating of the batch is not on the scale {self.scale}: nothing was learnt from it")
         numbers = (numbers / self.table.unit).astype(np.float32)
-        self.table.learn((*places, np.arange(len(numbers))), numbers, user_keys, item_keys, self._step)
+        squared = self.table.learn((*places, np.arange(len(numbers))), numbers, user_keys, item_keys, self._step)
+        if not (math.isfinite(squared) and np.isfinite(self.table.cells).all()):
+            raise DpmfError(
+                f"the stream diverged at learning rate {self._step.eta:g} and is lost: begin again with a smaller "
+                "learning_rate, from the last state that was saved"
+            )
         return self
 
     def predict(self, users: Any, items: Any) -> NDArray[np.float64]:
@@ -127,7 +136,7 @@ class SketchStream:
             facts = {
                 "format": "dpmf-sketch-stream",
                 "version": FORMAT_VERSION,
-                "method": {name: value for name, value in asdict(self.method).items() if name != "budget"},
+                "method": {name: value for name, value in asdict(self.method).items() if name not in _NOT_KEPT},
                 "budget": {**asdict(self.method.budget), "epsilon": str(self.method.budget.epsilon)},
                 "scale": [self.scale.lo, self.scale.hi],
                 "hash_functions": self._hash_functions(),
@@ -169,6 +178,16 @@ class SketchStream:
     def _hash_functions(self) -> int:
         """Return a checksum of the hash functions: NumPy may one day draw others from the same seed."""
         return zlib.crc32(self.table.family.numbers.tobytes())
+
+
+def _numbers(values: Any) -> NDArray[np.float32]:
+    try:
+        numbers = np.atleast_1d(np.asarray(values, np.float32))
+    except (TypeError, ValueError):
+        raise InvalidArgument("values should be a list of ratings, one per user") from None
+    if numbers.ndim != 1:
+        raise InvalidArgument(f"values has the shape {numbers.shape}: give a list of ratings, one per user")
+    return numbers
 
 
 def _keys(name: str, ids: Any) -> Keys:
