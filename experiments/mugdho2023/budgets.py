@@ -51,7 +51,7 @@ def _judge_one(rows: list[Row]) -> Finding:
     ran = [row["iterations"] for row in rows]
     text = (
         f"from eps_i = {first:g} to {last:g} the error {trend(errors)}, the overall ε {trend(budgets)}, "
-        f"after {min(ran)} to {max(ran)} iterations"
+        f"after {' to '.join(dict.fromkeys((str(min(ran)), str(max(ran)))))} iterations"
     )
     return falls(errors, slack=SLACK) and rises(budgets), text
 
@@ -64,10 +64,10 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
         axes.plot(errors.keys(), errors.values(), "k-s", label="rmse")
         axes.plot(clamped.keys(), clamped.values(), "-", color="grey", label="rmse, clamped")
         draw_baseline(axes, rows)
-        axes.legend(fontsize="x-small", loc="upper left")
+        axes.legend(fontsize="x-small", loc="center right")
         right = beside(axes, "overall ε")
         right.plot(budgets.keys(), budgets.values(), "--x", color="tab:red", label="overall ε")
-        right.legend(fontsize="x-small", loc="upper right")
+        right.legend(fontsize="x-small", loc="lower right")
 
 
 FIGURE = Figure(

@@ -77,7 +77,7 @@ def test_more_budget_is_less_error() -> None:
     [
         ({0.15: (0.9, 3.0), 0.9: (1.2, 20.0)}, "the error rises from 0.900 to 1.200"),
         ({0.15: (1.2, 20.0), 0.9: (0.9, 3.0)}, "ε falls from 20 to 3.000"),
-        ({0.15: (math.inf, math.inf), 0.9: (0.9, 3.0)}, "the error diverges 0.900"),
+        ({0.15: (math.inf, math.inf), 0.9: (0.9, 3.0)}, "the error is infinite, 0.900"),
     ],
 )
 def test_more_budget_is_not_less_error(values: dict[float, tuple[float, float]], says: str) -> None:
