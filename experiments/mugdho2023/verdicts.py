@@ -36,6 +36,8 @@ def trend(values: Sequence[float]) -> str:
         return "diverges"
     if not all(math.isfinite(value) for value in values):
         return f"is {', '.join(shown(value) if math.isfinite(value) else 'infinite' for value in values)}"
+    if shown(min(values)) == shown(max(values)):
+        return f"stays at {shown(values[0])}"
     ends = f"from {shown(values[0])} to {shown(values[-1])}"
     if falls(values):
         return f"falls {ends}"

@@ -153,6 +153,8 @@ def test_trends() -> None:
     assert rises([1, 2, 3])
     assert not rises([1, math.nan])
     assert trend([1.0, 3.0, 2.0]) == "goes from 1.000 to 2.000, between 1.000 and 3.000"
+    assert trend([2.0, 2.0001]) == "stays at 2.000"
+    assert trend([math.inf, math.inf]) == "diverges"
     assert means([{"n": 1, "y": 2}, {"n": 1, "y": 4}, {"n": 2, "y": 5}], "n", "y") == {1: 3, 2: 5}
 
 
