@@ -20,13 +20,14 @@ _SMALL = (0.15, 0.30, 0.90)
 def measure(run: Run) -> list[Row]:
     """Return one row for each reading, eps_i and repeat."""
     parts = Parts.of(run)
-    trials = parts.readings(run)
+    trials, most = parts.readings(run), parts.most
     if not run.full:
         trials.pop(SEARCHED, None)
+        most = parts.half
 
     def settle(reading: str, eps_i: float, step: float, repeat: int) -> dict[str, Any]:
         trial = replace(trials[reading], eps_i=eps_i, seed=run.seed + repeat)
-        return {**parts.settled(trial), "baseline_rmse": parts.baseline}
+        return {**parts.settled(trial, most=most), "baseline_rmse": parts.baseline}
 
     return run.each(
         [
@@ -50,7 +51,7 @@ def _judge_one(rows: list[Row]) -> Finding:
     ran = [row["iterations"] for row in rows]
     text = (
         f"from eps_i = {first:g} to {last:g} the error {trend(errors)}, the overall ε {trend(budgets)}, "
-        f"after {min(ran)} to {max(ran)} iterations"
+        f"after {' to '.join(dict.fromkeys((str(min(ran)), str(max(ran)))))} iterations"
     )
     return falls(errors, slack=SLACK) and rises(budgets), text
 
@@ -63,10 +64,10 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
         axes.plot(errors.keys(), errors.values(), "k-s", label="rmse")
         axes.plot(clamped.keys(), clamped.values(), "-", color="grey", label="rmse, clamped")
         draw_baseline(axes, rows)
-        axes.legend(fontsize="x-small", loc="upper left")
+        axes.legend(fontsize="x-small", loc="center right")
         right = beside(axes, "overall ε")
         right.plot(budgets.keys(), budgets.values(), "--x", color="tab:red", label="overall ε")
-        right.legend(fontsize="x-small", loc="upper right")
+        right.legend(fontsize="x-small", loc="lower right")
 
 
 FIGURE = Figure(

@@ -54,21 +54,21 @@ def _judge_one(rows: list[Row]) -> Finding:
         f"from n = {rows[0]['n']} to {rows[-1]['n']} the error {trend(errors)} on held-out ratings and {trend(train)} "
         f"in training, and the overall ε {trend(budgets)}, after {_counts(ran)} iterations"
     )
+    settled = any(row["settled"] for row in rows)
+    text += "" if settled else ", when no run had settled"
     if not falls(errors, slack=SLACK):
         return False, text
-    if not any(row["settled"] for row in rows):
-        return None, f"{text}, where all runs were ended before they settled"
-    return rises(budgets), text
+    return rises(budgets) if settled else None, text
 
 
 def _counts(ran: list[float]) -> str:
-    return ", ".join(f"{one:.0f}" for one in ran)
+    return ", ".join(dict.fromkeys(f"{one:.0f}" for one in ran))
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
     """Draw errors, one panel for each eps_i and one line for each reading, and the overall ε."""
     shown = [eps_i for eps_i in (math.inf, PUBLISHED["eps_i"]) if of(rows, eps_i=eps_i)]
-    drawing.set_size_inches(3.6 * (len(shown) + 1), 4.8)
+    drawing.set_size_inches(4.5 * (len(shown) + 1), 5)
     *errors, budgets = drawing.subplots(1, len(shown) + 1)
     for axes, eps_i in zip(errors, shown, strict=True):
         for number, reading in enumerate(values_of(rows, "reading")):

@@ -32,8 +32,12 @@ def rises(values: Sequence[float], *, slack: float = 0.0) -> bool:
 
 def trend(values: Sequence[float]) -> str:
     """Say from where to where values go, and by what way."""
+    if not any(math.isfinite(value) for value in values):
+        return "diverges"
     if not all(math.isfinite(value) for value in values):
-        return " ".join(shown(value) for value in values)
+        return f"is {', '.join(shown(value) if math.isfinite(value) else 'infinite' for value in values)}"
+    if shown(min(values)) == shown(max(values)):
+        return f"stays at {shown(values[0])}"
     ends = f"from {shown(values[0])} to {shown(values[-1])}"
     if falls(values):
         return f"falls {ends}"
