@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _FACTORS, _GAIN = 32, 1.0
-_SMALL = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0)
+_SMALL = (10.0, 1.0, 0.1, 0.03, 0.01, 0.001, 0.0)
 _FULL = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0001, 0.0)
 _NO_PENALTY = 10  # how many times left of the smallest penalty zero is drawn
 
