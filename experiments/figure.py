@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _LETTERS_PER_INCH = 14  # of a line under a picture
+_COLOURS = 200  # of a picture, which is half as large then
 
 
 @dataclass(frozen=True)
@@ -227,12 +228,14 @@ def _cell(text: str) -> Any:
 
 def _picture(figure: Figure, rows: list[Row], verdict: Verdict, data: str) -> bytes:
     from matplotlib.figure import Figure as Drawing
+    from PIL import Image
 
     drawing = Drawing(figsize=(7.5, 5), layout="constrained")
     figure.draw(drawing, rows)
     drawing.suptitle(f"{figure.title} ({data})", fontsize="medium")
     line = int(_LETTERS_PER_INCH * drawing.get_figwidth())
     drawing.supxlabel(textwrap.fill(str(verdict), line), fontsize="small", x=0.02, ha="left")
-    content = io.BytesIO()
-    drawing.savefig(content, dpi=100, format="png", metadata={"Software": None})
-    return content.getvalue()
+    content, small = io.BytesIO(), io.BytesIO()
+    drawing.savefig(content, dpi=100, format="png")
+    Image.open(content).convert("RGB").quantize(_COLOURS).save(small, "png", optimize=True)
+    return small.getvalue()

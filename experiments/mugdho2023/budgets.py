@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpmf.methods.gaussian_defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.drawing import beside, draw_baseline, panels
-from experiments.mugdho2023.measuring import REPEATS, Parts
+from experiments.mugdho2023.measuring import REPEATS, SEARCHED, Parts
 from experiments.mugdho2023.verdicts import SLACK, Finding, by_reading, falls, means, of, rises, trend
 
 if TYPE_CHECKING:
@@ -20,11 +20,14 @@ _SMALL = (0.15, 0.30, 0.90)
 def measure(run: Run) -> list[Row]:
     """Return one row for each reading, eps_i and repeat."""
     parts = Parts.of(run)
-    trials = parts.readings(run)
+    trials, most = parts.readings(run), parts.most
+    if not run.full:
+        trials.pop(SEARCHED, None)
+        most = parts.half
 
     def settle(reading: str, eps_i: float, step: float, repeat: int) -> dict[str, Any]:
         trial = replace(trials[reading], eps_i=eps_i, seed=run.seed + repeat)
-        return {**parts.settled(trial), "baseline_rmse": parts.baseline}
+        return {**parts.settled(trial, most=most), "baseline_rmse": parts.baseline}
 
     return run.each(
         [

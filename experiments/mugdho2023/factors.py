@@ -21,13 +21,14 @@ _SMALL = (20, 50, 100)
 def measure(run: Run) -> list[Row]:
     """Return one row for each reading, eps_i, n and repeat."""
     parts = Parts.of(run)
-    trials = parts.readings(run)
+    trials, most = parts.readings(run), parts.most
     if not run.full:
         trials.pop(SEARCHED, None)
+        most = parts.half
 
     def settle(reading: str, eps_i: float, n: int, step: float, repeat: int) -> dict[str, Any]:
         trial = replace(trials[reading], eps_i=eps_i, n_factors=n, seed=run.seed + repeat)
-        return {**parts.settled(trial), "baseline_rmse": parts.baseline}
+        return {**parts.settled(trial, most=most), "baseline_rmse": parts.baseline}
 
     return run.each(
         [

@@ -58,8 +58,10 @@ def _judge_one(rows: list[Row]) -> Finding:
     curves = {eps_i: [row["rmse"] for row in of(rows, eps_i=eps_i)] for eps_i in values_of(rows, "eps_i")}
     first, last = rows[0]["iterations"], rows[-1]["iterations"]
     ends = [curve[-1] for curve in curves.values()]
-    text = f"after {first} and {last} iterations " + ", ".join(
-        f"{shown(curve[0])} and {shown(curve[-1])} {_named(eps_i)}" for eps_i, curve in curves.items()
+    starts = sorted(curve[0] for curve in curves.values())
+    start = " to ".join(dict.fromkeys((shown(starts[0]), shown(starts[-1]))))
+    text = f"from {start} after {first} iterations, after {last} " + ", ".join(
+        f"{shown(curve[-1])} {_named(eps_i)}" for eps_i, curve in curves.items()
     )
     jumps = {eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
              for eps_i, curve in curves.items()}  # fmt: skip
