@@ -60,14 +60,14 @@ def _judge_one(rows: list[Row]) -> Finding:
     ends = [curve[-1] for curve in curves.values()]
     starts = sorted(curve[0] for curve in curves.values())
     start = " to ".join(dict.fromkeys((shown(starts[0]), shown(starts[-1]))))
-    text = f"from {start} after {first} iterations, after {last} " + ", ".join(
+    text = f"from {start} after {first} iterations to, after {last}, " + ", ".join(
         f"{shown(curve[-1])} {_named(eps_i)}" for eps_i, curve in curves.items()
     )
     jumps = {eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
              for eps_i, curve in curves.items()}  # fmt: skip
     if any(jumps.values()):
-        up = ", ".join(f"{shown(top)} {_named(eps_i)}" for eps_i, top in jumps.items() if top)
-        text += f", rising on the way to {up}"
+        up = ", ".join(f"{shown(top)} {_named(eps_i)}" for eps_i, top in jumps.items() if 0 < top < math.inf)
+        text += f", rising on the way to {up}" if up else ""
     fell = all(math.isfinite(curve[-1]) and curve[-1] < curve[0] for curve in curves.values())
     return fell and not any(jumps.values()) and falls(ends[::-1]), text
 
@@ -85,6 +85,7 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
             label = "no noise" if math.isinf(eps_i) else f"eps_i = {eps_i:g}"
             axes.plot([row["iterations"] for row in line], [row["rmse"] for row in line], marker=".", label=label)
         draw_baseline(axes, rows)
+        axes.set_xlim(0, 1.03 * max(row["iterations"] for row in rows))
         axes.set_ylim(0.7 * rows[0]["baseline_rmse"], 2.5 * rows[0]["baseline_rmse"])
         axes.legend(fontsize="x-small")
 

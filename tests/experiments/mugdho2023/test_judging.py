@@ -26,7 +26,7 @@ def _curves(curves: Mapping[float, tuple[float, ...]], reading: str = READINGS[0
 def test_errors_that_fall_the_less_the_more_noise_there_is() -> None:
     verdict = iterations.judge(_curves({math.inf: (2.0, 1.5, 0.9), 0.9: (2.0, 1.5, 1.0), 0.15: (2.0, 1.8, 1.6)}))
     assert verdict.held is True
-    assert "from 2.000 after 10 iterations, after 30 0.900 without noise, 1.000 with eps_i = 0.9" in verdict.sentence
+    assert "from 2.000 after 10 iterations to, after 30, 0.900 without noise, 1.000 with" in verdict.sentence
 
 
 @pytest.mark.parametrize(
