@@ -18,7 +18,7 @@ KINDS = {"regular": 0, "k = 1": 1, "k = 4": 4}  # rows of the table; 0 for facto
 FACTORS, GAINS, THRESHOLDS = (8, 16, 32), (1, 2, 4), (2.0, 4.0, 8.0, math.inf)
 _DECAY = 9.0  # b of η / (1 + b t/T), which the paper does not give: down to a tenth
 _LEAST = 10  # ratings of a user and of an item, or they do not count in validation and test
-_RATES, _PENALTIES = (0.003, 0.3), (1e-4, 1.0)  # what is searched
+_RATES, PENALTIES = (0.003, 0.3), (1e-4, 1.0)  # what is searched
 _USUAL_PENALTY = 0.03  # while the learning rate is searched
 
 
@@ -105,7 +105,7 @@ class Parts:
 
     def with_penalty(self, trial: Trial) -> Trial:
         """Return a trial with the penalty that is best on the validation part."""
-        best = two_stage_search(lambda one: self.loss(replace(trial, penalty=one)), *_PENALTIES, points=self.points[1])
+        best = two_stage_search(lambda one: self.loss(replace(trial, penalty=one)), *PENALTIES, points=self.points[1])
         return replace(trial, penalty=best)
 
 

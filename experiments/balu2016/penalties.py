@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import FACTORS, GAINS, Parts, Trial, searched
+from experiments.balu2016.learning import FACTORS, GAINS, PENALTIES, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:
@@ -38,12 +38,10 @@ def judge(rows: list[Row]) -> Verdict:
     falls = [d for d in factors if best[d, gains[-1]] < best[d, gains[0]]]
     rises = [gain for gain in gains if best[factors[-1], gain] > best[factors[0], gain]]
     small = sum(penalty < 0.01 for penalty in best.values())
-    largest = max(best, key=lambda key: best[key])
     text = (
         f"from γ = {gains[0]:g} to {gains[-1]:g} the best λ falls at {len(falls)} of {len(factors)} values of d; "
-        f"from d = {factors[0]} to {factors[-1]} it rises at {len(rises)} of {len(gains)} values of γ. It is below "
-        f"0.01 for {small} of {len(best)} pairs, and greatest, {best[largest]:.2g}, at d = {largest[0]} and "
-        f"γ = {largest[1]:g}."
+        f"from d = {factors[0]} to {factors[-1]} it rises at {len(rises)} of {len(gains)} values of γ. It is between "
+        f"{min(best.values()):.2g} and {max(best.values()):.2g}, and below 0.01 for {small} of {len(best)} pairs."
     )
     return Verdict(len(falls) == len(factors) and len(rises) == len(gains), text)
 
@@ -54,7 +52,9 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
     factors, gains = sorted({row["factors"] for row in rows}), sorted({row["gain"] for row in rows})
     best = {(row["factors"], row["gain"]): row["penalty"] for row in rows}
     shown = [[math.log10(best[d, gain]) for d in factors] for gain in gains]
-    image = axes.imshow(shown, cmap="viridis", aspect="auto")
+    image = axes.imshow(
+        shown, cmap="viridis", aspect="auto", vmin=math.log10(PENALTIES[0]), vmax=math.log10(PENALTIES[1])
+    )
     for y, gain in enumerate(gains):
         for x, d in enumerate(factors):
             box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none"}

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _FACTORS, _GAIN = 32, 1.0
-_SMALL = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0)
+_SMALL = (10.0, 1.0, 0.1, 0.03, 0.01, 0.001, 0.0)
 _FULL = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0001, 0.0)
+_LEARNT = 0.002  # by which an error is lower than that of means alone, or nothing was learnt
 _NO_PENALTY = 10  # how many times left of the smallest penalty zero is drawn
 
 
@@ -43,6 +44,13 @@ def judge(rows: list[Row]) -> Verdict:
     others = [kind for kind in KINDS if kind != "k = 4"]
     if not all(math.isfinite(error) for error in bare.values()):
         return Verdict(None, "training diverged without a penalty.")
+    largest = max((row for row in rows if row["kind"] == "k = 4"), key=lambda row: row["penalty"])["rmse"]
+    if largest - best["k = 4"] < _LEARNT:
+        text = (
+            f"k = 4 learns next to nothing: {largest:.4f} with the largest penalty, {best['k = 4']:.4f} at the best, "
+            f"and {bare['k = 4']:.4f} without any (regular: {best['regular']:.4f} and {bare['regular']:.4f})."
+        )
+        return Verdict(None, text)
     less = all(lost["k = 4"] < lost[kind] for kind in others)
     ahead = all(bare["k = 4"] < bare[kind] for kind in others)
     figures = "; ".join(

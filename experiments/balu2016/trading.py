@@ -134,7 +134,7 @@ def _panels(drawing: Drawing, rows: list[Row], columns: dict[str, str]) -> None:
         axes.set_xlabel("threshold ε of the loss")
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
-    row[0].legend(fontsize="x-small")
+    drawing.legend(*row[0].get_legend_handles_labels(), loc="outside right center", fontsize="x-small")
 
 
 def _draw(columns: dict[str, str], *, log: bool = False) -> Callable[[Drawing, list[Row]], None]:

@@ -96,6 +96,6 @@ def test_every_figure_is_made_and_the_views_of_one_run_share_it(run: Run, monkey
         trials.clear()
         make(figure, replace(run, out=run.out.with_name(f"{name}-made")), "")
         counts[name] = len(trials)
-    assert counts == {"figure1": 18, "figure2": 9, "figure3": 18, "figure4": 0, "topusers": 0}
+    assert counts == {"figure1": 21, "figure2": 9, "figure3": 18, "figure4": 0, "topusers": 0}
     rows: list[Row] = run.beside("figure3")
     assert {(row["gain"], row["threshold"]) for row in rows if not row["gain"]} == {(0, math.inf)}
