@@ -156,8 +156,10 @@ def test_steps_are_halved_where_a_gradient_turns_round_beyond_noise(ratings: Rat
     )
     noise = mechanism.sd(GRADIENTS, plan.sensitivity)
     gradient = np.zeros((60, 4))
-    gradient[0], gradient[1] = 100 * noise, noise / 2
-    np.testing.assert_allclose(state.moves(gradient), plan.step_size * gradient)
+    gradient[0], gradient[1], gradient[2] = 2 * noise, noise / 2, 100 * noise
+    moved = state.moves(gradient)
+    np.testing.assert_allclose(moved[:2], plan.step_size * gradient[:2])
+    np.testing.assert_allclose(moved[2], plan.step_size * 2.5 * noise)  # no further than that, whatever it says
     moved = state.moves(-gradient)
     np.testing.assert_allclose(moved[0], -plan.step_size * gradient[0] / 2)  # there was no noise like that
     np.testing.assert_allclose(moved[1], -plan.step_size * gradient[1])  # this may have been noise

@@ -5,11 +5,12 @@ sends the gradient of their squared error with respect to item factors and biase
 The sum leaves through `Mechanism` with Gaussian noise on every coordinate, and items move by it.
 
 How far a step should go depends on how many people rated an item, which is private. So steps begin as long as the noise
-allows, and where an item's noisy gradient has turned round since the step before, by more than noise explains, its
-steps are halved. All of that is made from noisy sums alone. Who takes part, how
-much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`, whose steps take a
-sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows of their own here;
-`dpmf.methods.private_sketch` keeps them elsewhere.
+allows, but not longer than a few times what noise alone would make them; and where an item's noisy gradient has turned
+round since the step before, by more than noise explains, its steps are halved. All of that is made from noisy sums.
+
+Who takes part, how much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`,
+whose steps take a sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows of
+their own here; `dpmf.methods.private_sketch` keeps them elsewhere.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ GRADIENTS = "gradients with respect to item factors and biases"
 CLIP = 1.0  # C, in units of a quarter of the scale's width
 _ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
 _BEYOND_NOISE = 3.0  # standard deviations of what noise alone makes of the product of two gradients
+_FARTHEST = 2.5  # of a step, as a multiple of what noise alone would make of it
 _PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
 
 Array = NDArray[np.float64]
@@ -176,7 +178,10 @@ class ClippedSteps:
         products = (noisy * self._last).reshape(each)
         self._left[products.sum(axis=1) < -_BEYOND_NOISE * noise**2 * math.sqrt(products.shape[1])] /= 2
         self._last = noisy
-        return (self.plan.step_size * self._left[:, None] * noisy.reshape(each)).reshape(noisy.shape)
+        rows = noisy.reshape(each)
+        lengths = np.sqrt(np.square(rows).mean(axis=1)) / noise
+        steps = self.plan.step_size * self._left * np.minimum(1.0, _FARTHEST / np.maximum(lengths, 1e-30))
+        return (steps[:, None] * rows).reshape(noisy.shape)
 
     def move(self, keep: float, by: Array) -> None:
         """Let items go a step, and be pulled towards 0, all alike."""
