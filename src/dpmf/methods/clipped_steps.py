@@ -9,8 +9,8 @@ allows, but not longer than a few times what noise alone would make them; and wh
 round since the step before, by more than noise explains, its steps are halved. All of that is made from noisy sums.
 
 Who takes part, how much noise there is and how it is accounted for is up to a plan: see `dpmf.methods.private_sgld`,
-whose steps take a sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows of
-their own here; `dpmf.methods.private_sketch` keeps them elsewhere.
+whose steps take a sample of people each, and `dpmf.methods.certified_gaussian`, whose steps take all. Items have rows
+of their own here; `dpmf.methods.private_sketch` keeps them elsewhere.
 """
 
 from __future__ import annotations
