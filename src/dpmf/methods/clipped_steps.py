@@ -181,7 +181,7 @@ class ClippedSteps:
         rows = noisy.reshape(each)
         lengths = np.sqrt(np.square(rows).mean(axis=1)) / noise
         steps = self.plan.step_size * self._left * np.minimum(1.0, _FARTHEST / np.maximum(lengths, 1e-30))
-        return (steps[:, None] * rows).reshape(noisy.shape)
+        return np.asarray((steps[:, None] * rows).reshape(noisy.shape), np.float64)
 
     def move(self, keep: float, by: Array) -> None:
         """Let items go a step, and be pulled towards 0, all alike."""
