@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD, SGLD
+    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, Sketch
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -31,6 +31,7 @@ _HOMES = {
     "Budget": "dpmf.privacy",
     "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
+    "GaussianGD": "dpmf.methods",
     "Guarantee": "dpmf.privacy",
     "Items": "dpmf.ratings",
     "Ledger": "dpmf.privacy.ledger",
@@ -42,6 +43,7 @@ _HOMES = {
     "SGD": "dpmf.methods",
     "SGLD": "dpmf.methods",
     "Scale": "dpmf.ratings",
+    "Sketch": "dpmf.methods",
     "evaluate": "dpmf.evaluation",
 }
 
@@ -52,6 +54,7 @@ __all__ = [
     "Budget",
     "Checkpoint",
     "DpmfError",
+    "GaussianGD",
     "Guarantee",
     "Items",
     "Ledger",
@@ -61,6 +64,7 @@ __all__ = [
     "Recommendation",
     "Release",
     "Scale",
+    "Sketch",
     "__version__",
     "evaluate",
 ]

@@ -25,8 +25,8 @@ from dpmf.ratings.catalogue import CATALOGUE
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAIN_KEYS = [
-    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "by_popularity",
-    "factors", "epsilon", "delta", "unit", "neighbours", "certified",
+    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "kld", "kld_top_users",
+    "rmse_top_users", "by_popularity", "factors", "epsilon", "delta", "unit", "neighbours", "certified",
     "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ import pytest
 from dpmf.compare.demo import run_demo
 from dpmf.compare.running import peak_memory, train_and_test
 from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation.leaking import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import SGD
 from dpmf.model import Release
@@ -26,6 +27,7 @@ def test_accuracy_is_that_of_the_held_out_part(small_ratings: Ratings) -> None:
         "rmse": rmse(errors),
         "mae": mae(errors),
         "baseline_rmse": rmse(baseline_errors(train, test)),
+        **leak_figures(run.model, train, test, n_threads=1),
     }
 
 

@@ -129,3 +129,24 @@ def test_a_release_needs_known_ratings() -> None:
 def test_no_test_ratings_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="no test ratings"):
         evaluate(model_by_hand(), TEST.select(np.zeros(len(TEST), np.bool_)))
+
+
+def test_the_leak_by_hand() -> None:
+    """Errors on known ratings are 3 + 1 - 5 and 3.5 + 1 - 2, those on test ratings as above; user 1 is the top one."""
+    figures = evaluate(model_by_hand(), TEST, known=KNOWN, k=2)
+    known, test = np.array([-1.0, 2.5]), np.array([1, 0, -2.5, -2, 0])
+    ratio = known.var() / test.var()
+    shift = (known.mean() - test.mean()) ** 2 / test.var()
+    assert figures["kld"] == pytest.approx(0.5 * (ratio + shift - 1 - math.log(ratio)), rel=1e-6)
+    assert math.isnan(figures["kld_top_users"])  # one known rating has no variance
+    assert figures["rmse_top_users"] == pytest.approx(math.sqrt(0.5))
+    assert figures["rmse"] == evaluate(model_by_hand(), TEST, k=2)["rmse"]
+
+
+def test_rare_users_and_items_may_be_left_out_of_the_test() -> None:
+    figures = evaluate(model_by_hand(), TEST, known=ALL, k=2, least_ratings=2)
+    assert figures["mae"] == pytest.approx((1 + 0 + 2.5) / 3)  # item 3 and user 3 have one rating
+    with pytest.raises(InvalidArgument, match="hold out a larger part"):
+        evaluate(model_by_hand(), TEST, known=ALL, least_ratings=9)
+    with pytest.raises(InvalidArgument, match="counts known ratings"):
+        evaluate(model_by_hand(), TEST, least_ratings=2)

@@ -13,13 +13,12 @@ import pytest
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import Room, StoredRatings
-from dpmf.errors import BudgetExceeded, DpmfError, InvalidArgument
+from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import SGD, SGLD
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.pieces import InPieces
 from dpmf.ratings.synthetic import make
@@ -163,40 +162,6 @@ def test_a_bad_setting_is_refused_by_name_and_value(field: str, value: Any) -> N
 def test_what_only_a_claim_needs_is_refused_without_one(field: str, value: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"{field} means nothing with an infinite epsilon"):
         replace(PLAIN, **{field: value})
-
-
-def stop_at_2(record: EpochRecord) -> None:
-    if record.epoch == 2:
-        raise KeyboardInterrupt
-
-
-def test_a_claim_that_goes_on_is_entered_into_whatever_ledger_lacks_it(tmp_path: Path, ratings: Ratings) -> None:
-    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
-    with pytest.raises(KeyboardInterrupt):
-        claim.fit(ratings, checkpoint=plan, callbacks=[stop_at_2])
-    with pytest.raises(BudgetExceeded):
-        claim.fit(ratings, checkpoint=plan, ledger=Ledger(tmp_path / "capped", Budget(1.0)))
-    ledger = Ledger(tmp_path / "ledger", Budget(math.inf))
-    with pytest.raises(KeyboardInterrupt):
-        claim.fit(
-            ratings, checkpoint=plan, ledger=ledger, callbacks=[lambda record: stop_at_2(replace(record, epoch=2))]
-        )
-    claim.fit(ratings, checkpoint=plan, ledger=ledger)
-    assert len(ledger.entries()) == 1
-
-
-def test_a_claim_that_was_entered_does_not_go_on_without_its_ledger(tmp_path: Path, ratings: Ratings) -> None:
-    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
-    with pytest.raises(KeyboardInterrupt):
-        claim.fit(ratings, checkpoint=plan, ledger=Ledger(tmp_path / "ledger", Budget(math.inf)), callbacks=[stop_at_2])
-    with pytest.raises(InvalidArgument, match="name that ledger"):
-        claim.fit(ratings, checkpoint=plan)
-
-
-def test_a_claim_that_ended_early_draws_no_more(tmp_path: Path, ratings: Ratings) -> None:
-    claim, plan = replace(CLAIM, noise_seed=None), Checkpoint(tmp_path / "run", resume=True)
-    ended = claim.fit(ratings, checkpoint=plan, callbacks=[lambda record: record.epoch == 2])
-    assert bits(claim.fit(ratings, checkpoint=plan)) == bits(ended)
 
 
 def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratings) -> None:

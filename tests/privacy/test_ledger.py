@@ -101,6 +101,18 @@ def test_units_and_neighbours_are_not_mixed(path: Path) -> None:
         ledger.spend("other", rating)
 
 
+def test_a_claim_of_any_unit_is_recorded_and_unbounded(path: Path) -> None:
+    claim = Guarantee.paper(
+        epsilon=0.1, delta=0.1, unit="rating", neighbours="replace", claim="a theorem", releases=["item factors"],
+        assumptions=["much"],
+    )  # fmt: skip
+    with pytest.raises(BudgetExceeded):
+        Ledger(path, Budget(5.0)).spend("claimed", claim)
+    endless = Ledger(path.with_name("endless"), Budget(math.inf))
+    endless.spend("claimed", claim)
+    assert endless.spent() == math.inf
+
+
 def test_the_cap_is_fixed_when_the_ledger_is_made(path: Path) -> None:
     with pytest.raises(InvalidArgument, match="no ledger"):
         Ledger(path)

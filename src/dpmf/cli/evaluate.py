@@ -18,18 +18,21 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the lists for ranking figures.")
+@click.option("--least-ratings", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+              help="Test on users and items with so many other ratings.")  # fmt: skip
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
 @reading_options
 @json_option
 def evaluate(
-    release: Path, data: str, holdout: float, how: str, seed: int, k: int, threads: int | None, as_json: bool,
-    **reading: Any,
+    release: Path, data: str, holdout: float, how: str, seed: int, k: int, least_ratings: int, threads: int | None,
+    as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Measure a saved RELEASE on DATA: fold everybody in on a part of their ratings, test on the rest."""
     check_holdout(holdout, how)
     from dpmf.evaluation import baseline_errors
     from dpmf.evaluation import evaluate as measure
     from dpmf.evaluation.evaluating import popularity_figures
+    from dpmf.evaluation.leaking import frequent
     from dpmf.evaluation.metrics import rmse
     from dpmf.model import Release
 
@@ -37,6 +40,7 @@ def evaluate(
     with progress("evaluating", None):
         ratings = read_ratings(data, release=loaded, **reading)
         known, test = ratings.split(holdout, seed=seed, how=how)
+        test = frequent(known, test, least_ratings)
         figures = measure(loaded, test, known=known, k=k, n_threads=threads)
         if loaded.is_implicit:
             popular = popularity_figures(loaded, known, test, k=k)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from dpmf.errors import InvalidArgument
 
@@ -114,6 +115,11 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
             raise InvalidArgument(f"--set {pair!r} should be name=value, such as --set decay=0.5")
         settings[name] = value
     return settings
+
+
+def was_given(option: str) -> bool:
+    """Tell whether an option of the command that runs was given, rather than left at its default."""
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def check_apart(folders: Mapping[str, Path | None]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.gaussian import claim_report, overall_delta, print_claim
 from dpmf.cli.options import (
     check_apart,
     check_holdout,
@@ -21,9 +22,11 @@ from dpmf.cli.options import (
     reading_arguments,
     reading_options,
     split_option,
+    was_given,
 )
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
+from dpmf.cli.sketching import print_sketch, sketch_report
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ _PRIVATE = (
 )  # fmt: skip
 
 
+_TURNS = {"als": "rounds", "gaussian": "iterations"}  # what a method calls its epochs
+
+
 def _private_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_PRIVATE):
         function = option(function)
@@ -58,7 +64,8 @@ def _private_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("data")
-@click.option("--method", default="als", show_default=True, type=click.Choice(["als", "sgd", "sgld"]),
+@click.option("--method", default="als", show_default=True,
+              type=click.Choice(["als", "sgd", "sgld", "gaussian", "sketch"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
@@ -104,6 +111,8 @@ def train(
 ) -> None:  # fmt: skip
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     _check_mode(method, mode, epsilon, feedback)
+    if mode == "paper" and epsilon not in (None, math.inf):
+        _check_claim(method, user_budgets, ledger_file, cap)
     check_chains(method, mode, epsilon, chains, trace, memory)
     if holdout is not None:
         check_holdout(holdout, how)
@@ -112,7 +121,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import SGLD, configure
+    from dpmf.methods import SGLD, GaussianGD, Sketch, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -126,11 +135,22 @@ def train(
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
         given["feedback"] = feedback
         private = {"user_budgets": _user_budgets(user_budgets)}
-    elif method == "sgld":
+    elif method in ("sgld", "sketch"):
         assert epsilon is not None
-        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
-        given["mode"] = "paper" if epsilon == math.inf else mode  # without a promise there is no mode to choose
+        if method == "sketch" and mode == "paper" and was_given("delta"):
+            raise InvalidArgument("--delta means nothing for the claim about a sketch, which has none: leave it out")
+        unit = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
+        given |= {"budget": Budget(epsilon, delta, unit, neighbours), "items_public": items_public}
+        # Without a promise SGLD has no mode to choose; a sketch has one with the published settings.
+        given["mode"] = "paper" if epsilon == math.inf and method == "sgld" else mode
         private = {"user_budgets": _user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
+    elif method == "gaussian":
+        assert epsilon is not None
+        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public, "mode": mode}
+        given |= overall_delta(mode, epsilon, delta, settings)
+        if mode == "paper" and epsilon != math.inf and neighbours != "replace" and was_given("neighbours"):
+            raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
+        private = {"user_budgets": _user_budgets(user_budgets)}
     else:
         _refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
@@ -171,6 +191,10 @@ def train(
         report |= sampling_report(configured, run, private["user_budgets"])
         if trace is not None:
             draw_traces(run, trace)
+    if isinstance(configured, GaussianGD):
+        report |= claim_report(configured, run)
+    if isinstance(configured, Sketch):
+        report |= sketch_report(configured, run)
     if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = _paid(run, given["budget"], private["user_budgets"])
     if as_json:
@@ -178,6 +202,8 @@ def train(
     else:
         _print(run, report, model_folder)
         print_sampling(run, report)
+        print_claim(report)
+        print_sketch(report)
 
 
 def _check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
@@ -204,6 +230,16 @@ def _refuse_private_options(
             raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
 
 
+def _check_claim(method: str, user_budgets: Path | None, ledger: Path | None, cap: float | None) -> None:
+    """Refuse what a claim cannot do, before anything is made."""
+    if method != "sgld" and user_budgets is not None:
+        raise InvalidArgument(f"--user-budgets: what is claimed about {method} is not about persons, leave it out")
+    if ledger is not None and cap is not None and cap != math.inf:
+        raise InvalidArgument(
+            f"--cap {cap:g}: a claim counts as unbounded, so only a ledger without a cap can record it: --cap inf"
+        )
+
+
 def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | None:
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
@@ -214,7 +250,8 @@ def _ledger(path: Path | None, cap: float | None, budget: Budget) -> Ledger | No
         return None
     if not budget.is_finite:
         raise InvalidArgument("--ledger means nothing with an infinite epsilon: leave it out, or give a number")
-    return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+    # Claims about ratings count as unbounded in any unit; what can be added up is about users.
+    return Ledger(path, None if cap is None else Budget(cap, budget.delta, "user", budget.neighbours))
 
 
 def _user_budgets(path: Path | None) -> dict[str, float] | None:
@@ -296,6 +333,9 @@ def _report(run: Run, method: str, seconds: float, out: Path | None) -> dict[str
         "mae": run.accuracy.get("mae"),
         "baseline_rmse": run.accuracy.get("baseline_rmse"),
         "biases_rmse": run.accuracy.get("biases_rmse"),
+        "kld": run.accuracy.get("kld"),
+        "kld_top_users": run.accuracy.get("kld_top_users"),
+        "rmse_top_users": run.accuracy.get("rmse_top_users"),
         "by_popularity": [
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity
@@ -339,7 +379,7 @@ def _print(run: Run, report: dict[str, Any], model_folder: Path | None) -> None:
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
     epochs = len(run.model.history)
     say(
-        f"{epochs} {'rounds' if report['method'] == 'als' else 'epochs'} with {report['factors']} factors in "
+        f"{epochs} {_TURNS.get(report['method'], 'epochs')} with {report['factors']} factors in "
         f"{epochs * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
         f"{report['seconds']:.1f} s in all"
     )
@@ -374,6 +414,14 @@ def _print_accuracy(run: Run, method: str) -> None:
         rows.append(("private item biases alone", accuracy["biases_rmse"], ""))
     rows.append((method, accuracy["rmse"], f"{accuracy['mae']:.4f}"))
     print_table("Held-out ratings", ("", "rmse", "mae"), rows)
+    if math.isfinite(accuracy.get("kld", math.nan)):
+        own_fit = method in ("als", "sgld") or run.model.guarantee.mode == "certified"
+        whose = "It is of what everybody fits to their own ratings, not of the release, and" if own_fit else "It"
+        say(
+            f"Leak, as the divergence of errors on training ratings from these: {accuracy['kld']:.4f} nats, and "
+            f"{accuracy['kld_top_users']:.4f} for the tenth of the users with the most ratings. {whose} promises "
+            "nothing."
+        )
     if run.by_popularity:
         buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
         print_table("By popularity of the item", ("most popular", "ratings", "rmse", "own mean"), buckets)

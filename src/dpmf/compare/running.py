@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.threads import thread_count
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.evaluation.evaluating import by_popularity
+from dpmf.evaluation.leaking import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import ALS, SGD, SGLD, Method
 from dpmf.methods.convergence import Convergence, diagnose
@@ -37,8 +39,9 @@ class Run:
         model: the result.
         n_ratings: how many ratings it was trained on.
         seconds: wall time of the training, set-up included.
-        accuracy: rmse, mae and baseline_rmse on the held-out ratings, and of a private run biases_rmse, the error of
-            private item biases alone with all the budget; for implicit feedback recall@10 and ndcg@10, and the same
+        accuracy: rmse, mae and baseline_rmse on the held-out ratings, kld, kld_top_users and rmse_top_users as in
+            `dpmf.evaluation.leaking` (not if streamed), and of a private run biases_rmse, the error of private item
+            biases alone with all the budget; for implicit feedback recall@10 and ndcg@10, and the same
             with popularity_ before it, of popularity alone with all the budget; empty if nothing was held out.
         by_popularity: as `dpmf.evaluation.evaluating.by_popularity` returns it, of the model and of the baseline.
         streamed: whether the ratings stayed on the disk.
@@ -101,6 +104,7 @@ def train_and_test(
         return replace(run, accuracy={**found, **{f"popularity_{name}": value for name, value in popular.items()}})
     errors, baseline = prediction_errors(model, test, n_threads=n_threads), baseline_errors(train, test)
     accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
+    accuracy |= leak_figures(model, train, test, n_threads=thread_count(n_threads))
     if isinstance(method, ALS) and model.guarantee.mode != "none":
         alone = replace(method, n_factors=0).fit(train, n_threads=n_threads, user_budgets=user_budgets)
         accuracy["biases_rmse"] = rmse(prediction_errors(alone, test, n_threads=n_threads))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.evaluation.leaking import frequent, leak_figures
 from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
 from dpmf.kernels.ordering import row_sums
 from dpmf.kernels.scoring import predict_pairs
@@ -33,9 +34,18 @@ _POPULARITY = (0.01, 0.1, 0.5, 1.0)
 
 
 def evaluate(
-    model: Model | Release, test: Ratings, *, known: Ratings | None = None, k: int = 10, n_threads: int | None = None
+    model: Model | Release,
+    test: Ratings,
+    *,
+    known: Ratings | None = None,
+    k: int = 10,
+    least_ratings: int = 0,
+    n_threads: int | None = None,
 ) -> dict[str, float]:
     """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; of implicit feedback, the last four.
+
+    With known ratings, also kld, kld_top_users and rmse_top_users, see `dpmf.evaluation.leaking`: how much errors on
+    known ratings differ from errors on test ratings.
 
     Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on, or, for
     implicit feedback, all of them; candidates are all items of the catalogue that the person has not already rated.
@@ -43,18 +53,28 @@ def evaluate(
     Args:
         model: a model, which knows its users; or a release, into which people are folded with their known ratings.
         test: the held-out ratings.
-        known: the ratings to fold in, from the same split; needed for a release.
+        known: the ratings that the model was trained on, from the same split. For a release, which needs them, those to
+            fold in.
         k: the length of the lists for ranking figures.
+        least_ratings: test ratings whose user or item has fewer known ratings do not count.
         n_threads: all CPUs by default.
     """
     n_threads = thread_count(n_threads)
     model = _folded(model, test, known, n_threads)
+    if known is not None:
+        _check_same(known, test.user_ids, model.release)
+        test = frequent(known, test, least_ratings)
+    elif least_ratings:
+        raise InvalidArgument(f"least_ratings={least_ratings} counts known ratings: give them as known=…")
     if not len(test):
-        raise InvalidArgument("there are no test ratings: hold out a larger part")
+        remedy = "hold out a larger part" + (", or ask for fewer known ratings" if least_ratings else "")
+        raise InvalidArgument(f"there are no test ratings: {remedy}")
     figures: dict[str, float] = {}
     if not model.release.is_implicit:
         errors = prediction_errors(model, test, n_threads=n_threads)
         figures = {"rmse": rmse(errors), "mae": mae(errors)}
+        if known is not None:
+            figures |= leak_figures(model, known, test, n_threads=n_threads)
     _check_same(test, model.user_ids, model.release)
     indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
     asked = np.flatnonzero(np.diff(indptr))

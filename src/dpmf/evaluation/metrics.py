@@ -27,6 +27,18 @@ def mae(errors: NDArray[np.floating[Any]]) -> float:
     return float(np.mean(np.abs(errors), dtype=np.float64))
 
 
+def gaussian_divergence(mean: float, variance: float, other_mean: float, other_variance: float) -> float:
+    """Return the Kullback-Leibler divergence of a Gaussian from another, in nats; NaN if a variance is not above 0.
+
+    >>> gaussian_divergence(0.0, 1.0, 0.0, 1.0), round(gaussian_divergence(0.0, 1.0, 1.0, 2.0), 4)
+    (0.0, 0.3466)
+    """
+    if not (variance > 0 and other_variance > 0):
+        return math.nan
+    ratio = variance / other_variance
+    return 0.5 * (ratio + (mean - other_mean) ** 2 / other_variance - 1 - math.log(ratio))
+
+
 def error_cdf(errors: NDArray[np.floating[Any]], at: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return the share of errors whose size is at most each of the values given.
 

@@ -1,9 +1,9 @@
 """Everybody's gradient with respect to item factors and biases, clipped as a whole and summed in integers.
 
 With errors e_ij = r_ij - b_i - c_j - u_i·v_j, person i's part is the vector of all e_ij (u_i, height), over the items j
-that they rated; it is scaled down to a length of `clip` if it is longer. docs/proofs/sgld.md proves that its length is
-bounded whatever the ratings, factors and biases are. As in `dpmf.kernels.bounded`, only ratings of items in the
-catalogue and in ascending order count.
+that they rated; it is scaled down to a length of `clip` if it is longer. docs/proofs/sgld.md and, for full batches,
+docs/proofs/gaussian.md prove that its length is bounded whatever the ratings, factors and biases are. As in
+`dpmf.kernels.bounded`, only ratings of items in the catalogue and in ascending order count.
 
 >>> rows, item, one = np.array([0, 1]), np.array([0], np.int32), np.ones((1, 1), np.float32)
 >>> sums, zero, share = np.zeros((1, 2), np.int64), np.zeros(1, np.float32), np.ones(1)
@@ -24,7 +24,8 @@ from dpmf.kernels.compiling import kernel
 
 
 @kernel
-def _error(value: Any, bias: Any, item_bias: Any, u: NDArray[np.float32], v: NDArray[np.float32]) -> float:
+def prediction_error(value: Any, bias: Any, item_bias: Any, u: NDArray[np.float32], v: NDArray[np.float32]) -> float:
+    """Return value - bias - item_bias - u·v in double precision."""
     error = np.float64(value) - np.float64(bias) - np.float64(item_bias)
     for k in range(len(u)):
         error -= np.float64(u[k]) * np.float64(v[k])
@@ -71,7 +72,7 @@ def add_clipped_gradients(
             j = items[p]
             if last < j < n_items:
                 last = j
-                e = _error(values[p], b[i], c[j], U[i], V[j])
+                e = prediction_error(values[p], b[i], c[j], U[i], V[j])
                 total += e * e
         length = np.sqrt(weight) * np.sqrt(total)
         if not (limit > 0.0 and length < np.inf):
@@ -82,7 +83,7 @@ def add_clipped_gradients(
             j = items[p]
             if last < j < n_items:
                 last = j
-                amount = scale * _error(values[p], b[i], c[j], U[i], V[j])
+                amount = scale * prediction_error(values[p], b[i], c[j], U[i], V[j])
                 for k in range(K):
                     sums[j, k] += np.int64(amount * np.float64(U[i, k]))
                 sums[j, K] += np.int64(amount * height)

@@ -14,13 +14,21 @@ from typing import Any
 
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
+from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.sgd import SGD
 from dpmf.methods.sgld import SGLD
+from dpmf.methods.sketch import Sketch
 
-Method = ALS | SGD | SGLD
-METHODS: Mapping[str, type[Method]] = {"als": ALS, "sgd": SGD, "sgld": SGLD}
+Method = ALS | GaussianGD | SGD | SGLD | Sketch
+METHODS: Mapping[str, type[Method]] = {
+    "als": ALS,
+    "sgd": SGD,
+    "sgld": SGLD,
+    "gaussian": GaussianGD,
+    "sketch": Sketch,
+}
 
-__all__ = ["ALS", "METHODS", "SGD", "SGLD", "Method", "configure"]
+__all__ = ["ALS", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "Sketch", "configure"]
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Method:

@@ -8,6 +8,9 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Items
@@ -44,6 +47,17 @@ def fraction(name: str, value: float) -> None:
     """Refuse what is not a number from 0 to below 1."""
     if not (_is_number(value) and 0 <= value < 1):
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
+
+
+def configuration_of(name: str, method: Any) -> dict[str, Any]:
+    """Return the public facts of a configuration, for a release.
+
+    A noise seed is not written down, and the budget is in the guarantee. Where nothing is private, no mode says so.
+    """
+    facts = {field: value for field, value in asdict(method).items() if field not in ("budget", "noise_seed")}
+    if not method.is_private and facts["mode"] == "certified":
+        facts["mode"] = None
+    return {"method": name, **facts}
 
 
 def declared(ratings: AnyRatings, items_public: bool, *, needs_scale: bool = True) -> None:

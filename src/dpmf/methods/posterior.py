@@ -40,7 +40,7 @@ _CONVERGED = (
 _EXACT = "Steps of finite size and gradients from single ratings draw from that distribution only approximately."
 _TABLE = "Noise is read from a table of {size:,} normal numbers, and what that does to the distribution is not known."
 _SEEDABLE = "Noise comes from a generator that is made for sampling, not for keeping secrets."
-_LOCAL = "User factors are not published; everybody computes their own from the release."
+LOCAL = "User factors are not published; everybody computes their own from the release."
 
 Array = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ class Bound:
             assumptions=[
                 *([SEEDED] if seeded else []), _CONVERGED, _EXACT,
                 *([_TABLE.format(size=table_size)] if table_size else []), _SEEDABLE,
-                *assumptions, _LOCAL, *([PERSONAL] if personal else []),
+                *assumptions, LOCAL, *([PERSONAL] if personal else []),
             ],
         )  # fmt: skip
 

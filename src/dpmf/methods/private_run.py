@@ -78,6 +78,7 @@ class PrivateRun:
         found: Snapshot | None = None,
     ) -> None:
         self._stages, self._journal, self._snapshots, self._found = stages, journal, snapshots, found
+        self._ledger: Ledger | None = None
         self._finished = 0 if found is None else found.epoch
         started = 0 if journal is None else journal.started
         if not self._finished <= started <= len(stages):
@@ -99,6 +100,7 @@ class PrivateRun:
         ledger.spend(label, guarantee, run=None if journal is None else journal.run)
         if journal is not None:
             journal.enter()
+            self._ledger = ledger
 
     def carry_out(self, state: Rounds, callbacks: Sequence[Callback]) -> tuple[EpochRecord, ...]:
         """Carry out what is left, and return the records of all rounds that were not lost."""
@@ -106,6 +108,8 @@ class PrivateRun:
         for place in range(self._next, len(self._stages)):
             if self._journal is not None and place >= self._journal.started:
                 self._journal.start(place)
+                if self._ledger is not None:  # a journal can be copied, and every copy would say that it may
+                    self._ledger.start(self._journal.run, place)
             began = time.perf_counter()
             state.measure(self._stages[place])
             seconds = time.perf_counter() - began

@@ -6,7 +6,7 @@ item factors and biases, clipped as a whole to a length of C. The sum leaves thr
 standard deviation σC on every coordinate, and items move by η/q times it. Noise and gradient together make a step of
 Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where such a chain would end up.
 
->>> plan = SteppingPlan(n_items=100, n_factors=2, n_steps=4, sampling_rate=0.5, noise_sd=0.3, budget=Budget(5))
+>>> plan = SteppingPlan(n_items=100, n_factors=2, n_steps=4, noise_sd=0.3, budget=Budget(5), sampling_rate=0.5)
 >>> plan.stages()[-1].name
 'step 4'
 """
@@ -14,82 +14,75 @@ Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.factors import fill_randomly
-from dpmf.engine.stored import AnyRatings, parts_of
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.clipped import add_clipped_gradients
-from dpmf.kernels.ridge import solve_people, squared_errors
-from dpmf.methods.private_plan import Stage
-from dpmf.methods.summing import Add, over_users, release_sum_of_parts
+from dpmf.methods.certified_steps import Callback, CertifiedSteps
+from dpmf.methods.checks import declared
+from dpmf.methods.clipped_steps import CLIP, Centre, ClippedSteps, StepPlan
+from dpmf.methods.personal import personal_epsilons
+from dpmf.model import Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
+from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import of_users
-from dpmf.streams import stream_key
 
-GRADIENTS = "gradients with respect to item factors and biases"
+if TYPE_CHECKING:
+    from dpmf.methods.sgld import SGLD
+    from dpmf.methods.sketch import Sketch
+
 _COINS = "who takes part"
-_CLIP = 1.0  # C, in units of a quarter of the scale's width
-_HEIGHT = 0.3  # of biases beside factors
-_START_SD = 0.15
-_PULL = 1.0  # how often, in all steps together, the prior takes away what an item has
-BIAS_RIDGE = 1.0
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class SteppingPlan:
-    """What is public about a run before it starts.
+class SteppingPlan(StepPlan):
+    """What is public about a run before it starts; its step size is η / q.
 
     Attributes:
-        n_items: the size of the catalogue.
-        n_factors: K.
-        n_steps: how many steps there are.
         sampling_rate: q.
-        noise_sd: the standard deviation of the noise that all steps together leave on a factor; sets η.
-        budget: what may be spent.
     """
 
-    n_items: int
-    n_factors: int
-    n_steps: int
     sampling_rate: float
-    noise_sd: float
-    budget: Budget
+
+    @classmethod
+    def of(cls, method: SGLD | Sketch, n_items: int, **further: Any) -> Self:
+        """Return the plan of a configuration with everything chosen; further facts are those of plans with more."""
+        assert method.budget is not None
+        assert method.n_factors is not None
+        assert method.n_epochs is not None
+        assert method.sampling_rate is not None
+        assert method.learning_rate is not None
+        return cls(
+            n_items, method.n_factors, method.n_epochs, method.learning_rate, method.budget, method.sampling_rate,
+            **further,
+        )  # fmt: skip
 
     @property
     def event(self) -> PoissonGaussianEvent:
         """What will be released, with as much noise as the budget asks for."""
-        return _calibrated(
-            self.budget, self.sampling_rate, self.n_steps, self.n_steps * self.n_items * (self.n_factors + 1)
-        )
-
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the steps."""
-        return tuple(Stage(f"step {number + 1}", (GRADIENTS,), number) for number in range(self.n_steps))
+        return _calibrated(self.budget, self.what, self.sampling_rate, self.n_steps, self.coordinates)
 
     @property
-    def step_size(self) -> float:
-        """η / q: how far items go for a unit of the noisy sum."""
-        return self.noise_sd / (self.event.noise_multiplier * _CLIP * math.sqrt(self.n_steps))
+    def sensitivity(self) -> float:
+        """The longest contribution of one user: what the noise multiplier of a sampled step is relative to."""
+        return CLIP
 
 
 @cache
-def _calibrated(budget: Budget, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
+def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
     """Return the event; the accountant takes seconds, and the same question comes again and again."""
-    return poisson_event(budget, GRADIENTS, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
+    return poisson_event(budget, what, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
 
 
 def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
@@ -112,135 +105,48 @@ def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
 
 
 @dataclass(eq=False)
-class SampledSteps:
-    """The state of a run. Only item factors and biases are released; everything about users stays here.
+class SampledSteps(ClippedSteps):
+    """The state of a run whose steps take a fresh sample of users each.
 
     Args:
-        plan: the public facts.
-        solving: all ratings, from which everybody computes their own bias and factors; those on disk are read anew at
-            every step, some users at a time.
-        shares: what part of the clip each user has, from 0 to 1.
-        mechanism: adds the noise.
-        noise: tosses the coins.
-        ridge: the penalty on users' factors.
-        n_averaged: over how many of the last steps item factors are averaged.
-        seed: of the public start.
-        n_threads: how many threads to use.
+        noise: tosses the coins; the other arguments are those of `ClippedSteps`.
     """
 
     plan: SteppingPlan
-    solving: AnyRatings
-    shares: Array
-    mechanism: Mechanism
     noise: Noise
-    ridge: float
-    n_averaged: int
-    seed: int
-    n_threads: int
-    V: Floats = field(init=False)
-    c: Floats = field(init=False)
 
-    def __post_init__(self) -> None:
-        n_items, K, scale = self.plan.n_items, self.plan.n_factors, self.solving.scale
-        self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / 4
-        self.V, self.c = np.zeros((n_items, K), np.float32), np.zeros(n_items, np.float32)
-        fill_randomly(
-            stream_key(self.seed, "item factors"), self.solving.catalogue.ids.keys, K, _START_SD, self.V
-        )  # fmt: skip
-        self._sums = np.zeros((n_items, K + 1))
-        self._n_summed = 0
-        self._error = 0.0
-
-    def measure(self, stage: Stage) -> None:
-        """Release the gradient of a fresh sample, and move the items."""
-        assert stage.round is not None
-        noisy = release_sum_of_parts(
-            self.mechanism, GRADIENTS, _CLIP, (self.plan.n_items, self.plan.n_factors + 1), self._sample(stage.round),
-            self.n_threads,
-        )  # fmt: skip
-        moved, keep = self.plan.step_size * noisy, 1 - _PULL / self.plan.n_steps
-        self.V = (keep * self.V + moved[:, :-1]).astype(np.float32)
-        self.c = (keep * self.c + _HEIGHT * moved[:, -1]).astype(np.float32)
-        if stage.round >= self.plan.n_steps - self.n_averaged:
-            self._sums[:, :-1] += self.V
-            self._sums[:, -1] += self.c
-            self._n_summed += 1
-
-    def _sample(self, number: int) -> Iterator[tuple[Ratings, Add]]:
-        """Toss everybody's coin, and yield those who take part, all at once or some at a time.
-
-        Coins are tossed in the order of all users, so they are the same however the ratings come. Squared errors are
-        added up part by part: of the training error, which is not released, the last digits may depend on that.
-        """
-        coins = self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
-        squared, count = 0.0, 0
-        for positions, part in parts_of(self.solving):
-            chosen = np.flatnonzero(coins[positions])
-            people = self._fitted(of_users(part, chosen), self.shares[positions[chosen]])
-            of = people.ratings
-            squared += squared_errors(
-                of.indptr, of.items, of.values, 0, len(chosen), self.V, self.c, 0.0, people.b, people.U
-            )
-            count += len(of)
-            yield of, partial(self._add, people)
-        self._error = self.unit * math.sqrt(squared / max(count, 1))
-
-    def _fitted(self, ratings: Ratings, shares: Array) -> _People:
-        """Let people fit their own bias and factors."""
-        centred = replace(ratings, values=((ratings.values - self.mean) / self.unit).astype(np.float32))
-        people = _People(
-            centred, np.zeros(ratings.n_users, np.float32),
-            np.zeros((ratings.n_users, self.plan.n_factors), np.float32), shares,
-        )  # fmt: skip
-
-        def solve(_: int, first: int, last: int) -> None:
-            solve_people(
-                centred.indptr, centred.items, centred.values, first, last, self.V, self.c, 0.0, BIAS_RIDGE,
-                self.ridge, 0.0, people.b, people.U,
-            )  # fmt: skip
-
-        over_users(centred, solve, 16 * self.n_threads, self.n_threads)
-        return people
-
-    def _add(self, people: _People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-        of = people.ratings
-        add_clipped_gradients(
-            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
-            _HEIGHT, _CLIP, steps, sums,
-        )  # fmt: skip
-
-    def settle(self, stage: Stage) -> None:
-        """Leave everything as it is: people compute their own part when they take part."""
-
-    def solve_users(self, *, final: bool = False) -> None:
-        """Likewise."""
-
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far; with it and the ratings a run can go on."""
-        return {"V": self.V, "c": self.c, "sums": self._sums, "n_summed": np.array([self._n_summed])}
-
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned."""
-        self.V[:], self.c[:], self._sums[:] = tensors["V"], tensors["c"], tensors["sums"]
-        self._n_summed = int(tensors["n_summed"][0])
-
-    def training_error(self) -> float:
-        """Return the root mean squared error of those who took part last, for the holder of the data."""
-        return self._error
-
-    def items(self) -> tuple[Floats, Floats]:
-        """Return factors and biases of items, averaged over the last steps, in the ratings' own units."""
-        n_summed = self._n_summed
-        sums = self._sums / n_summed if n_summed else np.c_[self.V, self.c].astype(np.float64)
-        factors = math.sqrt(self.unit) * sums[:, :-1]
-        return factors.astype(np.float32), (self.unit * sums[:, -1]).astype(np.float32)
+    def taking_part(self, number: int) -> NDArray[np.bool_]:
+        """Toss everybody's coin."""
+        return self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
 
 
-@dataclass(frozen=True, eq=False)
-class _People:
-    """Some of those who take part in a step: their ratings, centred and in units, bias, factors and share."""
+def fit_certified(
+    method: SGLD | Sketch,
+    plan: SteppingPlan,
+    steps: type[SampledSteps],
+    ratings: AnyRatings,
+    n_threads: int,
+    callbacks: tuple[Callback, ...],
+    checkpoint: Checkpoint | None,
+    user_budgets: Mapping[Any, float] | None,
+    ledger: Ledger | None,
+) -> Model:
+    """Return a model whose release is certified.
 
-    ratings: Ratings
-    b: Floats
-    U: Floats
-    shares: Array
+    Args:
+        method: the configuration, with everything chosen.
+        plan: its plan.
+        steps: the state that carries the plan out.
+        ratings, n_threads, callbacks, checkpoint, user_budgets, ledger: as in `SGLD.fit`.
+    """
+    assert method.regularization is not None
+    assert method.n_samples is not None
+    declared(ratings, method.items_public)
+    shares = sampled_shares(personal_epsilons(ratings.user_ids, plan.budget, user_budgets), plan)
+    centre, ridge, averaged, seed = Centre(ratings.scale.middle), method.regularization, method.n_samples, method.seed
+
+    def start(counted: AnyRatings, mechanism: Mechanism, noise: Noise, n_threads: int) -> SampledSteps:
+        return steps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads, noise)
+
+    run = CertifiedSteps(method, plan, shares, bool(user_budgets), method.cap, start)
+    return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import AnyRatings, Room, StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import declared, public_facts
-from dpmf.methods.resuming import keep, snapshots_of, take_up
+from dpmf.methods.claimed_run import ClaimedRelease, carry_out
+from dpmf.methods.resuming import snapshots_of
 from dpmf.methods.sampling import Averages, model_of
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Guarantee
@@ -48,34 +48,21 @@ def fit_sampled(
         chain = method.chain_on(counted, weights, bound, room)
         averages = Averages.start(chain)
         tensors = {**chain.tensors(), **averages.tensors()}
+        epochs, draws = method.n_epochs, method.n_samples
+
+        def advance(epoch: int) -> EpochRecord:
+            record = method.advance(chain, epoch, room.n_threads)
+            if epoch > epochs - draws:
+                averages.add(chain)
+            return record
+
+        claim = ClaimedRelease(guarantee, ratings.name or "release", ledger) if method.is_private else None
         settings = {"name": "sgld", **asdict(method), "budget": str(method.budget), "weights": checksum_of((weights,))}
         with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
-            kept: dict[str, Any] = {"run": secrets.token_hex(16), "entered": False, "ended": False}
-            history = take_up(snapshots, tensors, lambda found: kept.update({name: found.facts[name] for name in kept}))
-            _enter(ledger, ratings.name or "release", guarantee, kept)
-            while len(history) < method.n_epochs and not kept["ended"]:
-                history.append(method.advance(chain, len(history) + 1, room.n_threads))
-                if len(history) > method.n_epochs - method.n_samples:
-                    averages.add(chain)
-                stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-                # What a private run would draw after its release would be another release, which nobody paid for.
-                kept["ended"] = method.is_private and any(stops)
-                is_last = kept["ended"] or len(history) == method.n_epochs
-                if snapshots is not None and (is_last or snapshots.is_due(len(history))):
-                    keep(snapshots, tensors, history, **kept)
-                if any(stops):
-                    break
+            history = carry_out(
+                snapshots, lambda: tensors, advance, lambda history: len(history) >= epochs, callbacks, claim
+            )
         return model_of(ratings, chain, averages, method.configuration(), guarantee, tuple(history), room)
-
-
-def _enter(ledger: Ledger | None, label: str, guarantee: Guarantee, kept: dict[str, Any]) -> None:
-    """Enter the run into the ledger, once, however often it is resumed; a ledger that lacks it is charged."""
-    if ledger is None:
-        if kept["entered"]:
-            raise InvalidArgument("the run was entered into a ledger: name that ledger to go on")
-        return
-    ledger.spend(label, guarantee, run=kept["run"])
-    kept["entered"] = True
 
 
 def _guarantee(

@@ -21,7 +21,7 @@ import contextlib
 import math
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,13 +31,13 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings, Room
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified_sgld import fit_certified
-from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.descent import counts_of
 from dpmf.methods.langevin import Chain
 from dpmf.methods.personal import personal_epsilons
 from dpmf.methods.posterior import Bound
+from dpmf.methods.private_sgld import SampledSteps, SteppingPlan, fit_certified
 from dpmf.methods.sampled_sgld import fit_sampled
 from dpmf.methods.sampling import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld_defaults import MEANINGLESS, defaults_for, gentle_rate
@@ -163,7 +163,10 @@ class SGLD:
             raise InvalidArgument("there are no ratings to train on")
         chosen, threads = self.chosen(), thread_count(n_threads)
         if self._kind == "certified":
-            return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+            return fit_certified(
+                chosen, SteppingPlan.of(chosen, ratings.n_items), SampledSteps, ratings, threads, tuple(callbacks),
+                checkpoint, user_budgets, ledger,
+            )  # fmt: skip
         return fit_sampled(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
 
     @property
@@ -261,5 +264,4 @@ class SGLD:
 
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        facts = {name: value for name, value in asdict(self).items() if name not in ("budget", "noise_seed")}
-        return {"method": "sgld", **facts}
+        return configuration_of("sgld", self)

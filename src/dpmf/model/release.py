@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import digest_of, dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
 from dpmf.model.signing import check_signature, read_private_key, read_public_key, sign
 from dpmf.privacy import Guarantee
@@ -133,6 +133,8 @@ class Release:
             sign_key: a PEM file with an Ed25519 private key, to sign the release with.
         """
         key = None if sign_key is None else read_private_key(Path(sign_key))
+        if not all(np.isfinite(getattr(self, name)).all() for name in _TENSORS):
+            raise DpmfError("item factors are not finite: the training diverged, and nothing was saved")
         with new_folder(Path(folder), may_replace=FILES) as work:
             save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
             facts: dict[str, Any] = {

@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,12 +51,14 @@ class Entry:
         date: when it was entered, in ISO 8601 and UTC.
         guarantee: what was promised. Only its events count.
         run: tells a run that may be stopped and gone on with from all others; None for any other run.
+        started: how many of its stages were started.
     """
 
     label: str
     date: str
     guarantee: Guarantee
     run: str | None = None
+    started: int = 0
 
 
 class Ledger:
@@ -104,7 +106,7 @@ class Ledger:
         """
         for name in ("unit", "neighbours"):
             given, ours = getattr(guarantee, name), getattr(self.cap, name)
-            if guarantee.mode != "none" and given != ours:
+            if guarantee.mode == "certified" and given != ours:  # all else is unbounded, whatever its unit
                 raise InvalidArgument(f"{name}={given!r} cannot be added to a ledger with {name}={ours!r}")
         entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee, run)
         with self._locked():
@@ -123,6 +125,26 @@ class Ledger:
                     f"would cost {total:g}: more than the cap {_shown(cap)} of the ledger {self.path}"
                 )
             self._write(cap, after)
+
+    def start(self, run: str, stage: int) -> None:
+        """Write down that a stage of a run is started, counted from 0, before any noise for it is drawn.
+
+        Raises:
+            BudgetExceeded: it was started before, from another copy of the run's checkpoint.
+            InvalidArgument: the run is not in the ledger.
+        """
+        with self._locked():
+            cap, entries = self._read()
+            place = next((place for place, one in enumerate(entries) if one.run == run), None)
+            if place is None:
+                raise InvalidArgument(f"the ledger {self.path} lost the run: restore it from a backup")
+            if entries[place].started > stage:
+                raise BudgetExceeded(
+                    "the checkpoint is a copy, or was restored, and its run went on elsewhere: go on there, or begin a "
+                    "new run in another folder, which is charged anew"
+                )
+            started = replace(entries[place], started=stage + 1)
+            self._write(cap, (*entries[:place], started, *entries[place + 1 :]))
 
     def _cost(self, entries: Sequence[Entry]) -> float:
         if not all(entry.guarantee.certified for entry in entries):
@@ -169,15 +191,15 @@ class Ledger:
 
 
 def _json_of(entry: Entry) -> dict[str, Any]:
-    run = {} if entry.run is None else {"run": entry.run}
+    run = {} if entry.run is None else {"run": entry.run, "started": entry.started}
     return {"label": entry.label, "date": entry.date, "guarantee": entry.guarantee.to_json(), **run}
 
 
 def _entry(content: dict[str, Any]) -> Entry:
-    if set(content) - {"run"} != {"label", "date", "guarantee"}:
+    if set(content) - {"run", "started"} != {"label", "date", "guarantee"}:
         raise ValueError("an entry has other fields than it should")
-    run = str(content["run"]) if "run" in content else None
-    return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]), run)
+    run, started = str(content["run"]) if "run" in content else None, int(content.get("started", 0))
+    return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]), run, started)
 
 
 def _unsealed(content: dict[str, Any]) -> dict[str, Any]:
