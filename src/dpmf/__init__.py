@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, Sketch
+    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -36,6 +36,7 @@ _HOMES = {
     "Items": "dpmf.ratings",
     "Ledger": "dpmf.privacy.ledger",
     "Model": "dpmf.model",
+    "ObjectivePerturbation": "dpmf.methods",
     "Person": "dpmf.model",
     "Ratings": "dpmf.ratings",
     "Recommendation": "dpmf.model",
@@ -59,6 +60,7 @@ __all__ = [
     "Items",
     "Ledger",
     "Model",
+    "ObjectivePerturbation",
     "Person",
     "Ratings",
     "Recommendation",

@@ -75,10 +75,10 @@ def test_whole_numbers_are_summed_exactly() -> None:
 def test_no_row_is_longer_than_the_radius(U: NDArray[np.float32], radius: float, steps: float) -> None:
     rows = np.full(U.shape, 7, np.int64)
     grid_rows(U, radius, steps, rows)
-    for i, row in enumerate(rows.tolist()):
-        assert sum(one * one for one in row) <= (radius * steps) ** 2
+    for i in range(len(rows)):
+        assert sum(int(one) ** 2 for one in rows[i]) <= (radius * steps) ** 2
         if not np.isfinite(U[i]).all():
-            assert not any(row)
+            assert not rows[i].any()
 
 
 def test_rows_within_the_radius_stay_where_they_are() -> None:

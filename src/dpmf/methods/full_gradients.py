@@ -216,7 +216,8 @@ class FullGradients:
     def _project(self) -> None:
         """Shorten factors of users that are too long, to a hair below the radius: rounding must not pass it."""
         if math.isfinite(self.radius):
-            self.T *= _shortened(self.T, self.radius * _WITHIN)[:, None]
+            with np.errstate(invalid="ignore"):  # steps that diverge are reported below
+                self.T *= _shortened(self.T, self.radius * _WITHIN)[:, None]
 
     def forget_unrated(self) -> None:
         """Set to 0 the rows that have no ratings: nothing is known about them."""
