@@ -17,26 +17,30 @@ dpmf.errors.BudgetExceeded: 'counts' was to be released once: releasing it again
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.privacy.events import GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.events import GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.noise import STEPS_PER_SD, Noise
+from dpmf.privacy.norm_noise import STEPS_PER_SCALE, norm_integers
+
+PlannedEvent: TypeAlias = GaussianEvent | PoissonGaussianEvent | NormNoiseEvent
 
 _MOST_STEPS = 2.0**45  # per unit of sensitivity: 2**17 people may add up to it in one coordinate before int64 ends
 
 
 class Mechanism:
-    """Carries out a plan of releases with Gaussian noise.
+    """Carries out a plan of releases with noise.
 
     Args:
         events: the plan; names of events differ.
         noise: where the noise comes from.
     """
 
-    def __init__(self, events: Sequence[GaussianEvent | PoissonGaussianEvent], noise: Noise) -> None:
+    def __init__(self, events: Sequence[PlannedEvent], noise: Noise) -> None:
         self._events = {event.what: event for event in events}
         if len(self._events) != len(events):
             raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
@@ -46,7 +50,8 @@ class Mechanism:
     def sd(self, what: str, sensitivity: float) -> float:
         """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity.
 
-        It is what the event's docstring says that its noise multiplier is relative to.
+        The sensitivity is what the event's docstring says that its noise multiplier is relative to. Of noise of
+        gamma-distributed length it is the scale b: in rows of K numbers, each has a standard deviation of √(K + 1)·b.
         """
         if not 0 < sensitivity < np.inf:
             raise InvalidArgument(f"sensitivity={sensitivity!r} of {what!r} should be a number above 0")
@@ -54,13 +59,16 @@ class Mechanism:
 
     def steps(self, what: str, sensitivity: float) -> float:
         """Return how many steps of the grid make a unit of the sum."""
-        steps = STEPS_PER_SD / self.sd(what, sensitivity)
+        per_scale = STEPS_PER_SCALE if isinstance(self._event(what), NormNoiseEvent) else STEPS_PER_SD
+        steps = per_scale / self.sd(what, sensitivity)
         if steps * sensitivity > _MOST_STEPS:
             raise InvalidArgument(f"the noise on {what!r} is too small for the grid: take a smaller epsilon")
         return steps
 
     def release(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.float64]:
         """Return sums, given in steps, with noise and in units.
+
+        Noise of gamma-distributed length is for tables: sums of shape (rows, K), with noise for each row.
 
         Raises:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
@@ -72,7 +80,7 @@ class Mechanism:
             )
         if sums.dtype != np.int64:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
-        noisy = sums + self._noise.integers(sums.shape, what, self._used[what])
+        noisy = sums + self._drawn(event, sums.shape)
         self._used[what] += 1
         return noisy / steps
 
@@ -94,14 +102,23 @@ class Mechanism:
             if self._used[what] != event.count:
                 raise InvalidArgument(f"{what!r} was released {self._used[what]} times, not {event.count}")
 
-    def _event_with_some_left(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
+    def _drawn(self, event: PlannedEvent, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return noise for the next release of an event, in steps."""
+        what, index = event.what, self._used[event.what]
+        if not isinstance(event, NormNoiseEvent):
+            return self._noise.integers(shape, what, index)
+        if len(shape) != 2:
+            raise InvalidArgument(f"{what!r} of shape {shape} should be a table, with noise for each of its rows")
+        return norm_integers(self._noise, (shape[0], shape[1]), what, index)
+
+    def _event_with_some_left(self, what: str) -> PlannedEvent:
         event = self._event(what)
         if self._used[what] == event.count:
             often = "once" if event.count == 1 else f"{event.count} times"
             raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
         return event
 
-    def _event(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
+    def _event(self, what: str) -> PlannedEvent:
         if what not in self._events:
             raise BudgetExceeded(f"{what!r} is not in the plan: name what is released in an event")
         return self._events[what]
