@@ -37,8 +37,8 @@ def perturbed(state: FullGradients, ratings: Ratings, eta: NDArray[np.float64]) 
     return PerturbedItems(state.items, start, eta, STEP, PENALTY)
 
 
-def drawn(ratings: Ratings, scale: float = 8.0, n_threads: int = 1) -> NDArray[np.float64]:
-    return noise_vectors(Noise(5), scale, (ratings.n_items, K), n_threads)
+def drawn(ratings: Ratings, scale: float = 8.0) -> NDArray[np.float64]:
+    return noise_vectors(Noise(5), scale, (ratings.n_items, K))
 
 
 def test_the_solution_is_the_minimum(ratings: Ratings, fitted: FullGradients) -> None:
@@ -64,7 +64,7 @@ def test_noise_can_be_taken_back_out_and_has_the_right_length(ratings: Ratings, 
     np.add.at(grams, ratings.items, U[ratings.users][:, :, None] * U[ratings.users][:, None, :])
     grams += len(ratings) * PENALTY * np.eye(K)
     for seed in range(40):
-        eta = noise_vectors(Noise(seed), scale, (ratings.n_items, K), 1)
+        eta = noise_vectors(Noise(seed), scale, (ratings.n_items, K))
         V = perturbed(fitted, ratings, eta).solve(fitted.T, n_threads=1).astype(float)
         taken = 2 * (sums - np.einsum("jab,jb->ja", grams, V))
         lengths.append(np.linalg.norm(taken, axis=1))
@@ -76,7 +76,7 @@ def test_noise_can_be_taken_back_out_and_has_the_right_length(ratings: Ratings, 
 
 
 def test_a_wrong_scale_would_be_noticed() -> None:
-    lengths = np.linalg.norm(noise_vectors(Noise(1), 8.0, (2400, K), 1), axis=1)
+    lengths = np.linalg.norm(noise_vectors(Noise(1), 8.0, (2400, K)), axis=1)
     assert stats.kstest(lengths, stats.gamma(K, scale=8.0).cdf).pvalue > SIGNIFICANCE
     assert stats.kstest(lengths, stats.gamma(K, scale=8.8).cdf).pvalue < SIGNIFICANCE
     assert stats.kstest(lengths, stats.gamma(K + 1, scale=8.0).cdf).pvalue < SIGNIFICANCE
@@ -121,17 +121,11 @@ def test_what_nobody_rated(ratings: Ratings, fitted: FullGradients) -> None:
 def test_the_bits_are_the_same_for_any_number_of_threads(ratings: Ratings, fitted: FullGradients) -> None:
     found = set()
     for n_threads in (1, 2, 3):
-        state = perturbed(fitted, ratings, drawn(ratings, n_threads=n_threads))
+        state = perturbed(fitted, ratings, drawn(ratings))
         solved = state.solve(fitted.T, n_threads)
         state.advance(fitted.T, n_threads)
         found.add((solved.tobytes(), state.V.tobytes()))
     assert len(found) == 1
-
-
-def test_many_rows_are_drawn_alike_by_any_number_of_threads() -> None:
-    one, two = (noise_vectors(Noise(2), 1.0, (9000, 2), n_threads) for n_threads in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    assert len(np.unique(one[:, 0])) == 9000
 
 
 def test_a_side_without_ratings_is_solved_too() -> None:

@@ -25,9 +25,11 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.methods.certified_objective import fit_certified
 from dpmf.methods.checks import configuration_of, not_negative, positive, whole
 from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.objective_run import fit_published
+from dpmf.methods.profiles import Profiles
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -168,6 +170,7 @@ class ObjectivePerturbation:
         checkpoint: Checkpoint | None = None,
         user_budgets: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
+        profiles: Profiles | None = None,
     ) -> Model:
         """Train on ratings.
 
@@ -180,6 +183,7 @@ class ObjectivePerturbation:
                 among them. There are none in mode "certified", which is over in one step.
             user_budgets: refused: what is protected is a rating, not a person.
             ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
+            profiles: factors of users, which mode "certified" needs and nothing else takes.
         """
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
@@ -190,6 +194,14 @@ class ObjectivePerturbation:
             raise InvalidArgument("user_budgets mean nothing here: what is protected is a rating, not a person")
         if ledger is not None and not self.is_private:
             raise InvalidArgument("ledger means nothing with an infinite epsilon: leave it out")
+        if self.kind == "certified":
+            _check_certified(profiles, checkpoint)
+            assert profiles is not None
+            return fit_certified(chosen, ratings, profiles, threads, tuple(callbacks), ledger)
+        if profiles is not None:
+            raise InvalidArgument(
+                "profiles are for a certified run: leave them out, or give a finite epsilon and no mode"
+            )
         if self.kind == "none":
             model = self._quick().fit(ratings, n_threads=threads, callbacks=callbacks, checkpoint=checkpoint)
             return replace(model, release=replace(model.release, configuration=chosen.configuration()))
@@ -198,3 +210,13 @@ class ObjectivePerturbation:
     def configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
         return configuration_of("objective", self)
+
+
+def _check_certified(profiles: Profiles | None, checkpoint: Checkpoint | None) -> None:
+    if not isinstance(profiles, Profiles):
+        raise InvalidArgument(
+            "a certified run needs users' factors that were not fitted to these ratings: give "
+            "profiles=Profiles.public(…) or Profiles.from_release(…), or take mode='paper', a claim"
+        )
+    if checkpoint is not None:
+        raise InvalidArgument("a certified run is over in one step, so there is nothing to go on with: no checkpoint")

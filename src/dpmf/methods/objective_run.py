@@ -59,7 +59,7 @@ def fit_published(
         ratings, method.n_factors, method.learning_rate, method.regularization, seed=method.seed, n_threads=n_threads
     )
     perturbed = PerturbedItems(
-        state.items, state.X.copy(), _drawn(method, ratings, n_threads), method.learning_rate, method.regularization
+        state.items, state.X.copy(), _drawn(method, ratings), method.learning_rate, method.regularization
     )
     n_fitting, n_all = method.n_epochs, method.n_turns
 
@@ -96,7 +96,7 @@ def fit_published(
     return _model(method, ratings, U, V, _guarantee(method, ratings, n_steps, len(history)), tuple(history))
 
 
-def _drawn(method: ObjectivePerturbation, ratings: Ratings, n_threads: int) -> Array:
+def _drawn(method: ObjectivePerturbation, ratings: Ratings) -> Array:
     """Return the noise of a run; none without a finite epsilon."""
     assert method.budget is not None
     assert method.n_factors is not None
@@ -107,7 +107,7 @@ def _drawn(method: ObjectivePerturbation, ratings: Ratings, n_threads: int) -> A
     noise = Noise(method.noise_seed)
     if noise.seeded:
         logger.warning("%s", SEEDED)
-    return noise_vectors(noise, 2 * (ratings.scale.hi - ratings.scale.lo) / method.budget.epsilon, shape, n_threads)
+    return noise_vectors(noise, 2 * (ratings.scale.hi - ratings.scale.lo) / method.budget.epsilon, shape)
 
 
 def _guarantee(method: ObjectivePerturbation, ratings: Ratings, n_steps: int, n_records: int) -> Guarantee:

@@ -28,18 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.sides import Side
-from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.gradients import step_rows
 from dpmf.kernels.regression import solve_given, sum_products
 from dpmf.methods.full_gradients import Floats, FullGradients, Pace
-from dpmf.privacy.noise import STEPS_PER_SD, Noise
+from dpmf.privacy.noise import Noise
+from dpmf.privacy.norm_noise import STEPS_PER_SCALE, norm_integers
 from dpmf.ratings import Ratings
 
 Array = NDArray[np.float64]
 RADIUS = 1.0  # the longest that factors of a user may be: what the theorem assumes
 _LENGTH = 1.0  # of all rows at the start
-_ROWS_PER_DRAW = 4096  # from the data alone, so that any number of threads draws the same
 
 
 def plain_fit(
@@ -64,30 +63,16 @@ def plain_fit(
     )
 
 
-def noise_vectors(noise: Noise, scale: float, shape: tuple[int, int], n_threads: int) -> Array:
-    """Return vectors of density proportional to exp(-‖η‖/scale), one for each row.
-
-    Their direction is uniform, and their length has the Gamma distribution with shape K, the sum of K exponential
-    numbers, each half the square of two normal ones.
+def noise_vectors(noise: Noise, scale: float, shape: tuple[int, int]) -> Array:
+    """Return vectors of density proportional to exp(-‖η‖/scale), one for each row: lengths are Gamma(K, scale).
 
     Args:
         noise: where it comes from, once.
         scale: 2 D / ε, D being the width of the rating scale.
         shape: rows and K.
-        n_threads: how many threads to use.
     """
-    n_rows, K = shape
-    drawn = np.empty(shape)
-
-    def draw(task: int) -> None:
-        rows = drawn[task * _ROWS_PER_DRAW : min((task + 1) * _ROWS_PER_DRAW, n_rows)]
-        normal = noise.integers((len(rows), 3 * K), "perturbation of the objective", task) / STEPS_PER_SD
-        length = 0.5 * scale * np.square(normal[:, K:]).sum(axis=1)
-        direction = normal[:, :K]
-        rows[:] = direction * (length / np.maximum(np.linalg.norm(direction, axis=1), 1e-300))[:, None]
-
-    run_tasks(draw, -(-n_rows // _ROWS_PER_DRAW), n_threads)
-    return drawn
+    drawn = norm_integers(noise, shape, "perturbation of the objective", 0)
+    return drawn.astype(np.float64) * (scale / STEPS_PER_SCALE)
 
 
 class PerturbedItems:
