@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmf.cli.gaussian import claim_report, overall_delta, print_claim
+from dpmf.cli.objective import (
+    check_objective,
+    check_profiles,
+    objective_report,
+    print_objective,
+    profile_options,
+    read_profiles,
+)
 from dpmf.cli.options import (
     check_apart,
     check_holdout,
@@ -44,11 +52,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("data")
 @click.option("--method", default="als", show_default=True,
-              type=click.Choice(["als", "sgd", "sgld", "gaussian", "sketch"]),
+              type=click.Choice(["als", "sgd", "sgld", "gaussian", "sketch", "objective"]),
               help="How to factorize; sgd is not private.")  # fmt: skip
 @click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
               help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
 @private_options
+@profile_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
 @chain_options
@@ -82,6 +91,7 @@ if TYPE_CHECKING:
 def train(
     data: str, method: str, feedback: str, epsilon: float | None, delta: float, mode: str, neighbours: str,
     items_public: bool, user_budgets: Path | None, ledger_file: Path | None, cap: float | None, sign_key: Path | None,
+    profiles: Path | None, profiles_epsilon: float | None, profiles_public: bool,
     factors: int | None, epochs: int | None, chains: int, trace: Path | None, holdout: float | None,
     how: str, seed: int, threads: int | None, memory: str | None, settings: tuple[str, ...], out: Path | None,
     model_folder: Path | None,
@@ -92,6 +102,7 @@ def train(
     check_mode(method, mode, epsilon, feedback)
     if mode == "paper" and epsilon not in (None, math.inf):
         check_claim(method, user_budgets, ledger_file, cap)
+    check_profiles(method, mode, epsilon, profiles, profiles_epsilon, profiles_public)
     check_chains(method, mode, epsilon, chains, trace, memory)
     if holdout is not None:
         check_holdout(holdout, how)
@@ -100,7 +111,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import SGLD, GaussianGD, Sketch, configure
+    from dpmf.methods import SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -109,6 +120,7 @@ def train(
 
     given: dict[str, Any] = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
     private: dict[str, Any] = {}
+    unit = "user"  # of what a ledger adds up: claims about ratings count as unbounded in any
     if method == "als":
         assert epsilon is not None
         given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
@@ -118,8 +130,8 @@ def train(
         assert epsilon is not None
         if method == "sketch" and mode == "paper" and was_given("delta"):
             raise InvalidArgument("--delta means nothing for the claim about a sketch, which has none: leave it out")
-        unit = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
-        given |= {"budget": Budget(epsilon, delta, unit, neighbours), "items_public": items_public}
+        claimed = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
+        given |= {"budget": Budget(epsilon, delta, claimed, neighbours), "items_public": items_public}
         # Without a promise SGLD has no mode to choose; a sketch has one with the published settings.
         given["mode"] = "paper" if epsilon == math.inf and method == "sgld" else mode
         private = {"user_budgets": read_user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
@@ -130,6 +142,15 @@ def train(
         if mode == "paper" and epsilon != math.inf and neighbours != "replace" and was_given("neighbours"):
             raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
         private = {"user_budgets": read_user_budgets(user_budgets)}
+    elif method == "objective":
+        assert epsilon is not None
+        check_objective(mode, epsilon, neighbours)
+        unit = "rating"
+        given |= {"budget": Budget(epsilon, delta, unit, "replace"), "items_public": items_public, "mode": mode}
+        private = {
+            "user_budgets": read_user_budgets(user_budgets),
+            "profiles": read_profiles(profiles, profiles_epsilon, profiles_public, delta),
+        }
     else:
         refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
     configured = configure(
@@ -154,8 +175,9 @@ def train(
     limit = None if memory is None else parse_size(memory)
     error = "rmse" if feedback == "explicit" else "error"
     if method != "sgd":  # last of all, because it makes a file
-        private["ledger"] = ledger_of(ledger_file, cap, given["budget"])
-    with progress(f"reading, then training {method}", configured.n_epochs) as advance:
+        private["ledger"] = ledger_of(ledger_file, cap, given["budget"], unit)
+    turns = configured.n_turns if isinstance(configured, ObjectivePerturbation) else configured.n_epochs
+    with progress(f"reading, then training {method}", turns) as advance:
         run = _train(
             configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
             n_threads=threads, checkpoint=checkpoint,
@@ -174,6 +196,8 @@ def train(
         report |= claim_report(configured, run)
     if isinstance(configured, Sketch):
         report |= sketch_report(configured, run)
+    if isinstance(configured, ObjectivePerturbation):
+        report |= objective_report(given["budget"], run)
     if run.model.guarantee.mode == "certified" and private.get("user_budgets"):
         report["user_epsilons"] = paid(run, given["budget"], private["user_budgets"])
     if as_json:
@@ -183,6 +207,7 @@ def train(
         print_sampling(run, report)
         print_claim(report)
         print_sketch(report)
+        print_objective(report)
 
 
 def _train(

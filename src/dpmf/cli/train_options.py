@@ -77,7 +77,7 @@ def check_claim(method: str, user_budgets: Path | None, ledger: Path | None, cap
         )
 
 
-def ledger_of(path: Path | None, cap: float | None, budget: Budget) -> Ledger | None:
+def ledger_of(path: Path | None, cap: float | None, budget: Budget, unit: str) -> Ledger | None:
     """Return the ledger that was named, made anew if it has to be."""
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
@@ -88,8 +88,7 @@ def ledger_of(path: Path | None, cap: float | None, budget: Budget) -> Ledger | 
         return None
     if not budget.is_finite:
         raise InvalidArgument("--ledger means nothing with an infinite epsilon: leave it out, or give a number")
-    # Claims about ratings count as unbounded in any unit; what can be added up is about users.
-    return Ledger(path, None if cap is None else Budget(cap, budget.delta, "user", budget.neighbours))
+    return Ledger(path, None if cap is None else Budget(cap, budget.delta, unit, budget.neighbours))
 
 
 def read_user_budgets(path: Path | None) -> dict[str, float] | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpmf.compare.running import Run
     from dpmf.privacy import Budget
 
-_TURNS = {"als": "rounds", "gaussian": "iterations"}  # what a method calls its epochs
+_TURNS = {"als": "rounds", "gaussian": "iterations", "objective": "iterations"}  # what a method calls its epochs
 
 
 def report_of(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:
