@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=8_000_000)
     draws: int = parser.parse_args().draws
     started = time.perf_counter()
-    noise._table()
+    noise._table(1)
     table_seconds = time.perf_counter() - started
     source = noise.Noise()
     n_threads = available_cpus()

@@ -41,43 +41,7 @@ def million() -> NDArray[np.int64]:
     return Noise().integers(1_000_000, "test", 0)
 
 
-@pytest.fixture(scope="module")
-def table_weights() -> list[int]:
-    """What the alias table gives each column, in units of 2**-160, read back from its thresholds."""
-    table = module._table()
-    weights = [0] * 2**15
-    for column, (word, refined, move) in enumerate(
-        zip(table.thresholds.tolist(), table.refined, table.moves.tolist(), strict=True)
-    ):
-        assert word >> 17 == column
-        threshold = ((word % 2**17) << 128) + refined
-        weights[column] += threshold
-        weights[column + move] += 2**145 - threshold
-    return weights
-
-
-# The table and the constants, exactly
-
-
-def test_the_table_is_as_close_to_the_discrete_gaussian_as_proven(table_weights: list[int]) -> None:
-    assert sum(table_weights) == 2**160
-    assert table_weights[0] == 0
-    assert table_weights[1:] == table_weights[:0:-1]
-    with localcontext(Context(prec=80)):
-        rate = Decimal(BASE_SQUARED.denominator) / Decimal(2 * BASE_SQUARED.numerator)
-        densities = [(-rate * x * x).exp() for x in range(CENTRE)]
-        total = 2 * sum(densities) - 1
-        errors = [
-            abs(density / total - Decimal(weight) / 2**160)
-            for density, weight in zip(densities, table_weights[CENTRE:], strict=True)
-        ]
-        # Total variation: half the sum over all x, which is the sum over x > 0 and half of x = 0.
-        assert Decimal(2) ** -148 < sum(errors[1:]) + errors[0] / 2 <= Decimal(2) ** -145
-
-
-def test_weights_do_not_depend_on_the_callers_decimal_precision(table_weights: list[int]) -> None:
-    with localcontext(Context(prec=5)):
-        assert module._weights() == table_weights
+# The constants, exactly
 
 
 def test_delta_covers_convolution_table_and_tails() -> None:
@@ -155,13 +119,6 @@ def test_slack_refuses_nonsense(coordinates: int, epsilon: float, delta: float) 
 # The sampler equals a plain one
 
 
-def columns_of(words: NDArray[np.uint32], refine: Callable[[memoryview], bytes]) -> NDArray[np.intp]:
-    """Return the columns of given words."""
-    scratch = module._Scratch.of(len(words))
-    scratch.words[:] = words
-    return module._columns(scratch, refine)
-
-
 def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[int], int]:
     """Return a function that takes bytes of a key stream as an integer, all derived here from the seed."""
     root = hashlib.sha256(f"dpmf noise_seed {seed}".encode()).digest()
@@ -171,47 +128,35 @@ def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[in
     return lambda size: int.from_bytes(encryptor.update(bytes(size)), "little")
 
 
-def test_integers_equal_the_plain_sampler_word_for_word() -> None:
+@pytest.mark.parametrize("n_pieces", [1, 2**20])
+def test_pieces_equal_the_plain_sampler_word_for_word(n_pieces: int) -> None:
     n = 2 * module._CHUNK + 1000
-    table = module._table()
+    table = module._table(n_pieces)
     thresholds, moves = table.thresholds.tolist(), table.moves.tolist()
+    height_bits = 32 - table.column_bits
     expected, refinements = [0] * n, 0
     for level in range(3):
         take, refine = (plain_stream(5, "bällchen", 2**40, 2 * level + part) for part in range(2))
         for place in range(n):
-            column, height = divmod(take(4), 2**17)
-            threshold = ((thresholds[column] % 2**17) << 128) + table.refined[column]
+            column, height = divmod(take(4), 2**height_bits)
+            threshold = ((thresholds[column] % 2**height_bits) << 128) + table.refined[column]
             height <<= 128
             if height >> 128 == threshold >> 128:
                 height += refine(16)
                 refinements += 1
             column += moves[column] if height >= threshold else 0
-            expected[place] += (column - CENTRE) * A ** (2 - level)
-    assert Noise(5).integers(n, "bällchen", 2**40).tolist() == expected
-    assert refinements > 0
+            expected[place] += (column - len(moves) // 2) * table.stretch ** (2 - level)
+    assert Noise(5).pieces(n, n_pieces, "bällchen", 2**40).tolist() == expected
+    assert n_pieces > 1 or refinements > 0
 
 
-@pytest.mark.parametrize("above", [False, True])
-def test_undecided_words_are_decided_by_further_bits(above: bool) -> None:
-    table = module._table()
-    chosen = [column for column in range(0, 2**15, 97) if table.refined[column] > 0]
-    answers = iter([table.refined[column] - (not above) for column in chosen])
-    got = columns_of(table.thresholds[chosen], lambda zeros: next(answers).to_bytes(len(zeros), "little"))
-    assert got.tolist() == [column + int(table.moves[column]) * above for column in chosen]
-    assert len(chosen) > 200
-
-
-def test_words_next_to_a_threshold_are_decided_without_further_bits() -> None:
-    table = module._table()
-    inside = np.array([column for column, word in enumerate(table.thresholds.tolist()) if 0 < word % 2**17 < 2**17 - 1])
-
-    def never(_: memoryview) -> bytes:
-        raise AssertionError
-
-    below = columns_of(table.thresholds[inside] - np.uint32(1), never)
-    above = columns_of(table.thresholds[inside] + np.uint32(1), never)
-    np.testing.assert_array_equal(below, inside)
-    np.testing.assert_array_equal(above, inside + table.moves[inside])
+def test_integers_are_what_they_have_always_been() -> None:
+    noise = Noise(7)
+    assert noise.integers(4, "x", 0).tolist() == [-289646925, -288028366, -381441412, 450213573]
+    assert noise.integers((1, 3), "item factors", 2**40).tolist() == [[175254137, -105891303, -26298201]]
+    long = Noise(11).integers(200_000, "long", 3)
+    known = "779a66f78836a4bfbc892efba79f384e2ab138774cf0817d0c8abc0643307208"
+    assert hashlib.sha256(long.astype("<i8").tobytes()).hexdigest() == known
 
 
 def test_the_key_stream_is_chacha20() -> None:
@@ -221,18 +166,6 @@ def test_the_key_stream_is_chacha20() -> None:
 
 
 # The noise looks as it should
-
-
-def test_base_table_fits_its_probabilities(table_weights: list[int]) -> None:
-    n = 2_000_000
-    words = np.frombuffer(secrets.token_bytes(4 * n), np.uint32)
-    seen = np.bincount(columns_of(words, lambda zeros: secrets.token_bytes(len(zeros))), minlength=2**15)
-    expected = np.array([weight / 2**160 for weight in table_weights]) * n
-    often = expected > 20
-    chi, cells = float(((seen - expected)[often] ** 2 / expected[often]).sum()), int(often.sum())
-    rest_seen, rest = seen[~often].sum(), expected[~often].sum()
-    assert stats.chi2.sf(chi + (rest_seen - rest) ** 2 / rest, cells) > LEAST_P
-    assert cells > 5000
 
 
 def test_moments_are_those_of_a_gaussian(million: NDArray[np.int64]) -> None:

@@ -16,7 +16,8 @@ Noise is drawn once for each label and index, whatever the order or the thread, 
 Traceback (most recent call last):
 dpmf.errors.InvalidArgument: noise for label 'item factors', index 0 was drawn before: use a new index for every draw
 
-How close this comes to real Gaussian noise is proven in docs/proofs/noise.md and charged by `slack`.
+How close this comes to real Gaussian noise is proven in docs/proofs/noise.md and charged by `slack`. People who trust
+nobody with their numbers each add a piece of noise, with `Noise.pieces`: docs/proofs/pieces.md and `pieces_slack`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
+from dpmf.privacy.discrete import LEVELS, Scratch, Table, columns_of, table_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -52,17 +54,9 @@ EPSILON_PER_COORDINATE = 2.0**-53
 DELTA_PER_COORDINATE = 2.0**-111
 """Total variation between a drawn integer and the exact discrete Gaussian, plus what either Gaussian has past 13 S."""
 
-# X = A²·X1 + A·X2 + X3, each Xi of parameter s with s²(A⁴ + A² + 1) = S². It is smooth because s is about 2A.
-_STRETCH = 2**9
-_LEVELS = 3
-_COLUMN_BITS = 15  # columns hold x = column - _CENTRE, so they reach to 16 s
-_CENTRE = 2 ** (_COLUMN_BITS - 1)
-_WORD_BITS = 32
-_REFINING_BYTES = 16
-_REFINING_BITS = 8 * _REFINING_BYTES
-_HEIGHT_BITS = _WORD_BITS + _REFINING_BITS - _COLUMN_BITS  # a column is 2**_HEIGHT_BITS high
+MOST_PIECES = 2**20
+"""Noise is not divided among more: the standard deviation of a piece is then 2¹⁸ steps."""
 
-_WORD = np.dtype("<u4")
 _COIN = np.dtype("<u8")
 _CHUNK = 2**16  # words at a time: few enough for the cache, enough that threads seldom meet at the interpreter's lock
 _ZEROS = memoryview(bytes(_CHUNK * _COIN.itemsize))
@@ -110,21 +104,41 @@ class Noise:
         Raises:
             InvalidArgument: if something was drawn for this label and index before.
         """
+        return self.pieces(shape, 1, label, index)
+
+    def pieces(self, shape: int | tuple[int, ...], n_pieces: int, label: str, index: int) -> NDArray[np.int64]:
+        """Return one piece of noise: so many pieces of different people add up to what `integers` draws.
+
+        These are independent integers X with P(X = k) proportional to exp(-k²·n_pieces / (2·STEPS_PER_SD²)). A sum in
+        which at least `n_pieces` of them are unknown to whoever sees it is as private as with one draw of `integers`,
+        up to `pieces_slack`; docs/proofs/pieces.md. With one piece, this is `integers`.
+
+        Args:
+            shape: of the result.
+            n_pieces: how many are sure to be in the sum and unknown, such as all people less those who may drop out or
+                collude; from 1 to MOST_PIECES; public. Fewer than there are is safe, and more noise.
+            label: what the noise is for; public.
+            index: tells apart draws with the same label, such as rounds or blocks; public.
+
+        Raises:
+            InvalidArgument: if something was drawn for this label and index before.
+        """
+        table = _table(_checked(n_pieces))
         size = math.prod(shape) if isinstance(shape, tuple) else shape
         key = self._key(size, label, index)
         drawn = np.empty(size, np.int64)
-        levels = [(_key_stream(key, 2 * level), _key_stream(key, 2 * level + 1)) for level in range(_LEVELS)]
-        scratch = _Scratch.of(min(size, _CHUNK))
+        levels = [(_key_stream(key, 2 * level), _late_stream(key, 2 * level + 1)) for level in range(LEVELS)]
+        scratch = Scratch.of(min(size, _CHUNK))
         for start in range(0, size, _CHUNK):
             part = drawn[start : start + _CHUNK]
             if len(part) < len(scratch.words):
-                scratch = _Scratch.of(len(part))
+                scratch = Scratch.of(len(part))
             part[:] = 0
-            for stream, refining in levels:
+            for stream, refine in levels:
                 stream.update_into(_ZEROS[: scratch.words.nbytes], scratch.words.data.cast("B"))
-                part *= _STRETCH
-                part += _columns(scratch, refining.update)
-            part -= _CENTRE * (_STRETCH**2 + _STRETCH + 1)
+                part *= table.stretch
+                part += columns_of(table, scratch, refine)
+            part -= table.centre * (table.stretch**2 + table.stretch + 1)
         return drawn.reshape(shape)
 
     def coins(self, n: int, probability: float, label: str, index: int) -> NDArray[np.bool_]:
@@ -180,6 +194,20 @@ def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]
     >>> slack(10_000_000, 20.0, 1e-6)[0] < 2e-9
     True
     """
+    return pieces_slack(coordinates, 1, epsilon, delta)
+
+
+def pieces_slack(coordinates: int, n_pieces: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return (extra epsilon, extra delta) for a sum of `Noise.pieces` in place of real Gaussian noise.
+
+    As `slack`, for a mechanism that adds at least `n_pieces` pieces, drawn for so many, to each of its `coordinates`
+    integers. Where d·t stands there, n_pieces·d·t stands here; the extra epsilon is the same. If rounds differ, take
+    the largest n_pieces. Theorem 2 of docs/proofs/pieces.md.
+
+    >>> pieces_slack(10_000_000, 1000, 20.0, 1e-6)[1] < 1e-14
+    True
+    """
+    n_pieces = _checked(n_pieces)
     if coordinates < 0 or not epsilon >= 0 or not 0 <= delta <= 1:
         raise InvalidArgument(
             f"coordinates {coordinates}, epsilon {epsilon}, delta {delta}: none is negative, and delta is at most 1"
@@ -188,100 +216,34 @@ def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]
     extra_epsilon = coordinates * EPSILON_PER_COORDINATE * upward
     # From epsilon 80 on the bound says nothing, long before the exponential overflows.
     growth = math.exp(epsilon + extra_epsilon) if epsilon + extra_epsilon < 100 else math.inf
-    missed = coordinates * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
+    missed = coordinates * n_pieces * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
     return extra_epsilon, min(1.0, (delta * math.expm1(extra_epsilon) + missed) * upward)
 
 
-class _Table(NamedTuple):
-    """The base distribution, for Walker's alias method.
-
-    A uniform point picks a column by its highest bits and a height in it by the others. Below the column's threshold it
-    stands for that column, from there on for the column that is `moves` away.
-    """
-
-    thresholds: NDArray[np.uint32]  # the words at which the columns' thresholds lie; compared with whole words
-    refined: list[int]  # the bits of each threshold that follow those
-    moves: NDArray[np.int32]
+def _checked(n_pieces: int) -> int:
+    n_pieces = operator.index(n_pieces)
+    if not 1 <= n_pieces <= MOST_PIECES:
+        raise InvalidArgument(f"n_pieces is {n_pieces}: it must be at least 1 and at most {MOST_PIECES}")
+    return n_pieces
 
 
-@cache
-def _table() -> _Table:
-    """Build the table; no probability is off by more than rounding to a multiple of 2⁻¹⁶⁰."""
-    heights = _weights()
-    full = 2**_HEIGHT_BITS
-    thresholds, aliases = [0] * len(heights), list(range(len(heights)))
-    small = [column for column, height in enumerate(heights) if height < full]
-    large = [column for column, height in enumerate(heights) if height >= full]
-    while small:  # heights average exactly `full`, so `large` is not empty before `small` is
-        column, donor = small.pop(), large[-1]
-        thresholds[column], aliases[column] = heights[column], donor
-        heights[donor] -= full - heights[column]
-        if heights[donor] < full:
-            small.append(large.pop())
-    first = [(column << (_WORD_BITS - _COLUMN_BITS)) + (t >> _REFINING_BITS) for column, t in enumerate(thresholds)]
-    return _Table(
-        thresholds=np.array(first, np.uint32),
-        refined=[threshold % 2**_REFINING_BITS for threshold in thresholds],
-        moves=np.array([alias - column for column, alias in enumerate(aliases)], np.int32),
-    )
+@lru_cache(maxsize=16)
+def _table(n_pieces: int) -> Table:
+    """Return the table of one of so many pieces; it takes 40 ms to make and up to 2 MB to keep."""
+    return table_of(Fraction(STEPS_PER_SD**2, n_pieces))
 
 
-def _weights() -> list[int]:
-    """Return, for each column, its probability in units of 2⁻¹⁶⁰; they sum to 2¹⁶⁰ exactly.
+def _late_stream(key: bytes, number: int) -> Callable[[memoryview], bytes]:
+    """Return `update` of a key stream that is made when it is first used: few draws need those of further bits."""
+    stream: CipherContext | None = None
 
-    The probability of x is that of a discrete Gaussian with s² = S² / (A⁴ + A² + 1), for |x| < _CENTRE.
-    """
-    with localcontext(Context(prec=100)):
-        # exp(-(x+1)²/2s²) = exp(-x²/2s²)·exp(-(2x+1)/2s²): a running product of a running product, 1e-90 off at most.
-        rate = Decimal(_STRETCH**4 + _STRETCH**2 + 1) / Decimal(STEPS_PER_SD**2)
-        ratio, step = (-rate / 2).exp(), (-rate).exp()
-        densities = [Decimal(1)]
-        for _ in range(1, _CENTRE):
-            densities.append(densities[-1] * ratio)
-            ratio *= step
-        scale = Decimal(2 ** (_COLUMN_BITS + _HEIGHT_BITS)) / (2 * sum(densities) - 1)
-        half = [int(density * scale) for density in densities[1:]]
-    centre = 2 ** (_COLUMN_BITS + _HEIGHT_BITS) - 2 * sum(half)
-    return [0, *reversed(half), centre, *half]
+    def update(zeros: memoryview) -> bytes:
+        nonlocal stream
+        if stream is None:
+            stream = _key_stream(key, number)
+        return stream.update(zeros)
 
-
-class _Scratch(NamedTuple):
-    """Room for one chunk, used again and again: fresh memory would cost more than the arithmetic."""
-
-    words: NDArray[np.uint32]
-    columns: NDArray[np.intp]
-    thresholds: NDArray[np.uint32]
-    moves: NDArray[np.int32]
-    moved: NDArray[np.bool_]
-    undecided: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, size: int) -> _Scratch:
-        """Return room for as many words."""
-        dtypes = (_WORD, np.intp, np.uint32, np.int32, np.bool_, np.bool_)
-        return cls(*(np.empty(size, dtype) for dtype in dtypes))
-
-
-def _columns(scratch: _Scratch, refine: Callable[[memoryview], bytes]) -> NDArray[np.intp]:
-    """Return the column that each uniform word stands for: one level of the convolution, plus _CENTRE.
-
-    Args:
-        scratch: its `words` hold 32 uniform bits each; the rest is overwritten, and `columns` returned.
-        refine: gives as many uniform bytes as it is given; called where 32 bits do not decide, once in 2¹⁷ words.
-    """
-    table = _table()
-    words, columns, thresholds, moves, moved, undecided = scratch
-    np.right_shift(words, np.uint32(_WORD_BITS - _COLUMN_BITS), out=columns)
-    table.thresholds.take(columns, out=thresholds, mode="wrap")  # no index is out of range; "wrap" checks fastest
-    np.greater_equal(words, thresholds, out=moved)
-    if np.equal(words, thresholds, out=undecided).any():
-        for place in np.flatnonzero(undecided):
-            more = int.from_bytes(refine(_ZEROS[:_REFINING_BYTES]), "little")
-            moved[place] = more >= table.refined[columns[place]]
-    table.moves.take(columns, out=moves, mode="wrap")
-    moves *= moved
-    columns += moves
-    return columns
+    return update
 
 
 def _key_stream(key: bytes, number: int) -> CipherContext:
