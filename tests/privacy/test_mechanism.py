@@ -192,3 +192,16 @@ def test_sums_stay_as_they_were() -> None:
     sums = np.array([1, 2, 3])
     mechanism().release("sums", sums, 1.0)
     assert sums.tolist() == [1, 2, 3]
+
+
+def test_pieces_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
+    event = GaussianEvent("sums", noise_multiplier=2.0, count=2, coordinates=2 * 3 * 4)
+    mechanism, other = (Mechanism([event], Noise(noise_seed=seed), n_pieces=4) for seed in (1, 2))
+    drawn = mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
+    np.testing.assert_array_equal(drawn, Noise(noise_seed=1).pieces(3, 4, "sums", 0))
+    assert (drawn != other.noisy("sums", np.zeros(3, np.int64), 1.0)).any()
+    with pytest.raises(BudgetExceeded, match="3 at most"):
+        mechanism.noisy("sums", np.zeros(4, np.int64), 1.0)
+    mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
+    with pytest.raises(BudgetExceeded, match="2 times"):
+        mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)

@@ -30,7 +30,9 @@ from dpmf.streams import stream_key
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
-_RADIUS = 1.0  # the longest factors of a user that count in full
+RADIUS = 1.0
+"""The longest factors of a user that count in full."""
+
 _MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every round
 _ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide as 1 to 5
 _CLIP = 0.5  # likewise
@@ -67,8 +69,8 @@ class PrivateRounds:
 
     def __post_init__(self) -> None:
         scale, n_items = self.scale, self.plan.n_items
-        self.mean, self.unit = scale.middle, (scale.hi - scale.lo) / _USUAL_WIDTH
-        self.clip, self.error = _CLIP * self.unit, _ERROR * self.unit
+        self.mean, self.unit = scale.middle, _unit_of(scale)
+        self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._set_factors(0)
@@ -166,7 +168,7 @@ class PrivateRounds:
         fit = self._start() if first else self.fit()
         height = self.plan.height(self.n_users)
         moments, sums = self.people.ask(
-            Moments(MOMENTS, fit, _RADIUS, self.weights if self.plan.per_item else None),
+            Moments(MOMENTS, fit, RADIUS, self.weights if self.plan.per_item else None),
             self._residuals(FACTORS, fit, height),
         )
         self._refine_biases(sums.values[:, K], sums.sd, height)
@@ -180,7 +182,7 @@ class PrivateRounds:
             self._rescale(float(np.trace(shared)))
 
     def _residuals(self, what: str, fit: Fit, height: float) -> Residuals:
-        return Residuals(what, self.weights, fit, self.clip, _RADIUS, height)
+        return Residuals(what, self.weights, fit, self.clip, RADIUS, height)
 
     def _start(self) -> Fit:
         """Return first item factors, to which people fit factors of one length; they are not released.
@@ -242,6 +244,15 @@ class PrivateRounds:
         factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
         self.V *= np.float32(factor)
         self._factors = self._factors.scaled(factor)
+
+
+def clip_of(scale: Scale) -> float:
+    """Return where residuals are cut off."""
+    return _CLIP * _unit_of(scale)
+
+
+def _unit_of(scale: Scale) -> float:
+    return (scale.hi - scale.lo) / _USUAL_WIDTH
 
 
 def _directions(popularity: Array, liking: Array) -> Array:
