@@ -2,14 +2,15 @@
 
     python benchmarks/noise.py [--draws 8000000]
 
-Prints one JSON object: the machine, the versions, Gaussian integers and key-stream bytes per second on one thread, and
-integers per second with every CPU drawing. Each figure is the best of five.
+Prints one JSON object: the machine, the versions, Gaussian integers and key-stream bytes per second on one thread,
+nanoseconds per number of short draws, and integers per second with every CPU drawing. Each figure is the best of five.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import time
@@ -21,6 +22,9 @@ from dpmf.engine.threads import available_cpus
 from dpmf.privacy import noise
 
 _ROUNDS = 5
+_SHORT = 100  # draws in a row
+_N_PIECES = 943
+_SHAPES = ((1682, 9), (100, 51))
 
 
 def main() -> None:
@@ -44,11 +48,23 @@ def main() -> None:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(lambda thread: source.integers(draws, f"thread {thread}", turn), range(n_threads)))
 
+    def short(shape: tuple[int, int], n_pieces: int) -> float:
+        name = f"{shape}, {n_pieces}"
+
+        def draw(turn: int) -> None:
+            for place in range(_SHORT):
+                source.pieces(shape, n_pieces, name, turn * _SHORT + place)
+
+        return _best(draw) * 1e9 / (_SHORT * math.prod(shape))
+
     report = {
         "machine": {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
         "versions": {name: version(name) for name in ("dpmf", "numpy", "cryptography")},
         "table_seconds": table_seconds,
         "gaussians_per_second": draws / _best(lambda turn: source.integers(draws, "one thread", turn)),
+        "nanoseconds_per_number_of_short_draws": {
+            f"{shape}, {n_pieces} pieces": short(shape, n_pieces) for shape in _SHAPES for n_pieces in (1, _N_PIECES)
+        },
         "coins_per_second": draws / _best(lambda turn: source.coins(draws, 0.01, "coins", turn)),
         "key_stream_bytes_per_second": n_chunks * len(noise._ZEROS) / _best(stream_bytes),
         "threads": n_threads,

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf.kernels.gaussians import normal_row, normal_row_reference, normal_table
+from dpmf.kernels.gaussians import (
+    normal_row,
+    normal_row_reference,
+    normal_table,
+    normals_of_words,
+    normals_of_words_reference,
+)
 from dpmf.streams import mix
 
 STREAMS = mix(np.arange(64, dtype=np.uint64))
@@ -20,6 +26,14 @@ def test_kernel_equals_the_reference(count: int) -> None:
         np.testing.assert_allclose(out[16 : 16 + count], normal_row_reference(stream, count), atol=2e-5)
         assert (out[:16] == 7).all()
         assert (out[16 + count :] == 7).all()
+
+
+def test_normal_numbers_of_given_words_equal_the_reference() -> None:
+    words = np.random.default_rng(3).integers(0, 1 << 32, 1 << 16, dtype=np.uint32)
+    out = np.empty(len(words), np.float32)
+    normals_of_words(words.view(np.float32), out)
+    np.testing.assert_allclose(out, normals_of_words_reference(words), atol=2e-5)
+    assert stats.kstest(out, "norm").pvalue > 1e-3
 
 
 def test_numbers_are_normal_and_do_not_depend_on_each_other() -> None:

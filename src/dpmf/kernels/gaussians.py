@@ -65,6 +65,32 @@ def normal_row(stream: np.uint64, start: int, count: int, out: NDArray[np.float3
     _normal_lines(out, np.int64(start), np.int64(count // _NUMBERS_AT_ONCE), np.uint64(stream))
 
 
+@kernel
+def normals_of_words(words: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """Fill out, whose length is a multiple of 32, with the normal numbers that as many uniform words make.
+
+    Args:
+        words: 32 random bits each, seen as float32 because that is how rows are read.
+        out: (out).
+    """
+    _normal_lines_of_words(out, words, np.int64(len(out) // _NUMBERS_AT_ONCE))
+
+
+@emitted
+def _normal_lines_of_words(typingctx: Any, out: Any, words: Any, pairs: Any) -> Any:
+    """Make so many pairs of lines of normal numbers of as many pairs of lines of words."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row, source = Row(context, builder, out, args[0], INT64(0)), Row(context, builder, words, args[1], INT64(0))
+        with cgutils.for_range(builder, args[2], intp=INT64) as loop:
+            first = builder.mul(loop.index, INT64(2))
+            left, right = (builder.bitcast(line, _WORDS) for line in source.load(first, 2))
+            row.store(first, list(_box_muller(builder, left, right)))
+        return context.get_dummy_value()
+
+    return types.void(out, words, types.int64), codegen
+
+
 @emitted
 def _normal_lines(typingctx: Any, out: Any, start: Any, pairs: Any, stream: Any) -> Any:
     """Fill so many pairs of lines."""
@@ -163,6 +189,16 @@ def normal_row_reference(stream: np.uint64, count: int) -> NDArray[np.float64]:
         left = ((product >> np.uint64(32)) ^ key ^ right) & np.uint64(_LOW)
         right = product & np.uint64(_LOW)
         key = (key + np.uint64(_WEYL)) & np.uint64(_LOW)
+    return _box_muller_reference(left, right)
+
+
+def normals_of_words_reference(words: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Return what `normals_of_words` writes."""
+    pairs = words.astype(np.uint64).reshape(-1, 2, FLOATS_PER_LINE)
+    return _box_muller_reference(pairs[:, 0].ravel(), pairs[:, 1].ravel())
+
+
+def _box_muller_reference(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> NDArray[np.float64]:
     radius = np.sqrt(-2 * np.log(((left >> np.uint64(8)) + 0.5) * _UNIT))
     x = ((right >> np.uint64(6) & np.uint64(0xFFFFFF)) + 0.5) * _UNIT - 0.5
     quarter = right >> np.uint64(30)
