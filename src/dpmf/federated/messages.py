@@ -65,7 +65,7 @@ def digest_of_items(items: NDArray[np.uint32]) -> int:
     return int.from_bytes(hashlib.blake2b(items.astype(_U4).tobytes(), digest_size=8).digest(), "little")
 
 
-class _Reader:
+class Reader:
     """Takes a message apart from the front."""
 
     def __init__(self, content: bytes, kind: int) -> None:
@@ -75,6 +75,7 @@ class _Reader:
         self._content, self._at = content, _HEADER.size
 
     def take(self, n_bytes: int) -> bytes:
+        """Take so many bytes."""
         part = self._content[self._at : self._at + n_bytes]
         if len(part) < n_bytes:
             raise Refused("the message has the wrong length")
@@ -82,9 +83,11 @@ class _Reader:
         return part
 
     def struct(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Take numbers."""
         return layout.unpack(self.take(layout.size))
 
     def array(self, dtype: np.dtype[Any], *shape: int) -> NDArray[Any]:
+        """Take an array."""
         count = 1
         for length in shape:
             count *= length  # in Python's numbers, which do not overflow
@@ -101,15 +104,18 @@ class _Reader:
         return found
 
     def end(self) -> None:
+        """Refuse what is left over."""
         if self._at != len(self._content):
             raise Refused("the message has the wrong length")
 
 
-def _head(kind: int, number: int) -> bytes:
+def head(kind: int, number: int) -> bytes:
+    """Return how a message begins."""
     return _HEADER.pack(VERSION, kind, number)
 
 
-def _listed(places: NDArray[np.uint32]) -> bytes:
+def listed(places: NDArray[np.uint32]) -> bytes:
+    """Return a list that ascends, as `Reader.places` takes it."""
     return _COUNT.pack(len(places)) + np.ascontiguousarray(places, _U4).tobytes()
 
 
@@ -122,12 +128,12 @@ class Invitation:
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round)
+        return head(self.kind, self.round)
 
     @classmethod
     def decoded(cls, content: bytes) -> Invitation:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         reader.end()
         return cls(reader.round)
 
@@ -142,12 +148,12 @@ class Wanted:
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round) + _listed(self.items)
+        return head(self.kind, self.round) + listed(self.items)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> Wanted:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         items = reader.places(sizes.n_items)
         reader.end()
         if not len(items):
@@ -187,7 +193,7 @@ class Task:
         flags = (_DEALT if self.dealt_seed is not None else 0) | (_FIXED if self.fixed_spread is not None else 0)
         corrected = 0 if self.corrected is None else len(self.corrected)
         parts = [
-            _head(self.kind, self.round), _TASK.pack(flags, len(self.counts), corrected),
+            head(self.kind, self.round), _TASK.pack(flags, len(self.counts), corrected),
             np.ascontiguousarray(self.counts, _U4).tobytes(), np.ascontiguousarray(self.rows, _F4).tobytes(),
             np.ascontiguousarray(self.spread, _U2).tobytes(), self.mask_seed,
         ]  # fmt: skip
@@ -202,7 +208,7 @@ class Task:
     @classmethod
     def decoded(cls, content: bytes, n: int, n_factors: int, ring: Ring) -> Task:
         """Read a message for a user with n ratings, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         flags, found, corrected = reader.struct(_TASK)
         if found != n or corrected > n or flags > (_DEALT | _FIXED):
             raise Refused("the task is not for what was wanted")
@@ -242,12 +248,12 @@ class SetUp:
     def encoded(self) -> bytes:
         """Return the message as bytes."""
         spread = np.ascontiguousarray(self.spread, _U2).tobytes()
-        return _head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.mask_seed + spread
+        return head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.mask_seed + spread
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> SetUp:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         (n_users,), seed = reader.struct(_COUNT), reader.take(SEED_BYTES)
         spread = reader.array(_U2, *sizes)
         reader.end()
@@ -270,12 +276,12 @@ class Answer:
 
     def encoded(self, ring: Ring) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round) + _listed(self.items) + ring.packed(self.words)
+        return head(self.kind, self.round) + listed(self.items) + ring.packed(self.words)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes, ring: Ring) -> Answer:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         items = reader.places(sizes.n_items)
         words = ring.unpacked(reader.take(len(items) * sizes.n_factors * ring.n_bytes))
         reader.end()
@@ -304,12 +310,12 @@ class Roster:
     def encoded(self) -> bytes:
         """Return the message as bytes."""
         digests = np.ascontiguousarray(self.digests, _U8).tobytes()
-        return _head(self.kind, self.round) + _COUNT.pack(self.least) + _listed(self.users) + digests
+        return head(self.kind, self.round) + _COUNT.pack(self.least) + listed(self.users) + digests
 
     @classmethod
     def decoded(cls, content: bytes) -> Roster:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         (least,), users = reader.struct(_COUNT), reader.places(1 << 32)
         digests = reader.array(_U8, len(users))
         reader.end()
@@ -333,12 +339,12 @@ class Total:
 
     def encoded(self, ring: Ring) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round) + _listed(self.users) + _listed(self.items) + ring.packed(self.words)
+        return head(self.kind, self.round) + listed(self.users) + listed(self.items) + ring.packed(self.words)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes, ring: Ring) -> Total:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         users, items = reader.places(1 << 32), reader.places(sizes.n_items)
         words = ring.unpacked(reader.take(len(items) * sizes.n_factors * ring.n_bytes))
         reader.end()

@@ -22,7 +22,47 @@ from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.float32]
+
+
+class Profiles:
+    """What everybody fits to a release for themselves, computed by whoever holds all ratings.
+
+    Args:
+        solving: the ratings.
+        n_threads: how many threads to use.
+    """
+
+    def __init__(self, solving: Ratings, n_threads: int) -> None:
+        self._solving, self._n_threads = solving, n_threads
+        self._solved: Fit | None = None
+        self.b = np.zeros(solving.n_users, np.float32)
+        self.U = np.zeros((solving.n_users, 0), np.float32)
+
+    def solve(self, fit: Fit) -> None:
+        """Let everybody fit their bias and factors, unless they have just done so."""
+        if self._solved is not None and fit.asks_the_same_as(self._solved):
+            return
+        if self.U.shape[1] != fit.V.shape[1]:
+            self.U = np.zeros((self._solving.n_users, fit.V.shape[1]), np.float32)
+
+        def work(_: int, first: int, last: int) -> None:
+            solve(fit, self._solving, first, last, self.b, self.U)
+
+        over_users(self._solving, work, 16 * self._n_threads, self._n_threads)
+        self._solved = fit
+
+    def error(self, public: PrivateRounds) -> float:
+        """Return the root mean squared error on all ratings, for the holder of the data."""
+        ratings, total = self._solving, np.zeros(self._n_threads)
+
+        def add(task: int, first: int, last: int) -> None:
+            total[task] = squared_errors(
+                ratings.indptr, ratings.items, ratings.values, first, last, public.V, public.c, public.mean, self.b,
+                self.U,
+            )  # fmt: skip
+
+        over_users(ratings, add, self._n_threads, self._n_threads)
+        return math.sqrt(float(total.sum()) / max(len(ratings), 1))
 
 
 @dataclass(eq=False)
@@ -47,15 +87,13 @@ class CentralRounds:
     seed: int
     n_threads: int
     public: PrivateRounds = field(init=False)
-    b: Floats = field(init=False)
-    U: Floats = field(init=False)
-    _solved: Fit | None = field(init=False, default=None)
+    profiles: Profiles = field(init=False)
 
     def __post_init__(self) -> None:
         catalogue = self.solving.catalogue
         self.public = PrivateRounds(self.plan, self.solving.scale, catalogue.ids.keys, self, self.seed)
         self._people = People(self.solving, self.counted, self.shares)
-        self.b, self.U = np.zeros(self.solving.n_users, np.float32), np.zeros((self.solving.n_users, 0), np.float32)
+        self.profiles = Profiles(self.solving, self.n_threads)
 
     def ask(self, *questions: Question) -> tuple[Noisy, ...]:
         """Sum everybody's answers, and release the sums."""
@@ -64,10 +102,10 @@ class CentralRounds:
     def _ask(self, question: Question) -> Noisy:
         bound = question.sensitivity(self.plan)
         if isinstance(question, Moments):
-            self._solve(question.fit)
+            self.profiles.solve(question.fit)
 
         def add(first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-            add_answers(question, self._people, first, last, steps, sums, self.U)
+            add_answers(question, self._people, first, last, steps, sums, self.profiles.U)
 
         values = release_sum(
             self.mechanism, question.what, bound, question.shape, add, self.counted, self.n_threads
@@ -85,11 +123,11 @@ class CentralRounds:
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
         final = stage.round == self.plan.n_rounds - 1
-        self._solve(self.public.fit(biases_only=stage.round is None, final=final))
+        self.profiles.solve(self.public.fit(biases_only=stage.round is None, final=final))
 
     def solve_users(self, *, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
-        self._solve(self.public.fit(final=final))
+        self.profiles.solve(self.public.fit(final=final))
 
     def released(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
@@ -101,26 +139,4 @@ class CentralRounds:
 
     def training_error(self) -> float:
         """Return the root mean squared error on all ratings, for the holder of the data."""
-        ratings, total, public = self.solving, np.zeros(self.n_threads), self.public
-
-        def add(task: int, first: int, last: int) -> None:
-            total[task] = squared_errors(
-                ratings.indptr, ratings.items, ratings.values, first, last, public.V, public.c, public.mean, self.b,
-                self.U,
-            )  # fmt: skip
-
-        over_users(ratings, add, self.n_threads, self.n_threads)
-        return math.sqrt(float(total.sum()) / max(len(ratings), 1))
-
-    def _solve(self, fit: Fit) -> None:
-        """Let everybody fit their bias and factors, unless they have just done so."""
-        if self._solved is not None and fit.asks_the_same_as(self._solved):
-            return
-        if self.U.shape[1] != fit.V.shape[1]:
-            self.U = np.zeros((self.solving.n_users, fit.V.shape[1]), np.float32)
-
-        def work(_: int, first: int, last: int) -> None:
-            solve(fit, self.solving, first, last, self.b, self.U)
-
-        over_users(self.solving, work, 16 * self.n_threads, self.n_threads)
-        self._solved = fit
+        return self.profiles.error(self.public)
