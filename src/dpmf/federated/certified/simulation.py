@@ -55,7 +55,8 @@ class CertifiedScenario:
 
     Attributes:
         budget: what all rounds together may cost one person.
-        per_round: how many people take part in a round; None for all. Nothing is gained in privacy by being left out.
+        per_round: how many of those who are online take part in a round; None asks everybody, and whoever is offline
+            counts as dropped out. Nothing is gained in privacy by being left out.
         dropouts: the part of them that may leave before they answer; with more, the round is discarded.
         colluders: the part of them that may tell the recommender, or the third party, what they did.
         come, leave: the probabilities of a person getting online and offline in a round.
@@ -262,20 +263,28 @@ class CertifiedSimulation:
     def _choose(self) -> dict[int, int]:
         """Return who is asked in the next round, and when they leave it."""
         self._chosen += 1
-        wanted = self.agreement.n_users
-        for _ in range(_MOST_IDLE):
-            self.population.tick()
-            if int(self.population.online.sum()) >= wanted:
-                break
+        population, wanted = self.population, self.agreement.n_users
+        population.tick()
+        if self.scenario.per_round is None:
+            chosen, here = np.arange(wanted), population.online.copy()
         else:
-            raise InvalidArgument(
-                f"{wanted} people are never online at once with come={self.scenario.come:g} and "
-                f"leave={self.scenario.leave:g}: take fewer per round, or let more people come"
-            )
-        chosen = self.population.choose(wanted)
-        moments = dict(zip(chosen.tolist(), self.population.moments(wanted).tolist(), strict=True))
-        self.population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
+            self._wait_for(wanted)
+            chosen, here = population.choose(wanted), np.ones(wanted, np.bool_)
+        leaving = np.where(here, population.moments(wanted), BEFORE_ANSWERING)
+        moments = dict(zip(chosen.tolist(), leaving.tolist(), strict=True))
+        population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
         return moments
+
+    def _wait_for(self, wanted: int) -> None:
+        """Let people come and go until so many are online."""
+        for _ in range(_MOST_IDLE):
+            if int(self.population.online.sum()) >= wanted:
+                return
+            self.population.tick()
+        raise InvalidArgument(
+            f"{wanted} people are never online at once with come={self.scenario.come:g} and "
+            f"leave={self.scenario.leave:g}: take fewer per round, or let more people come"
+        )
 
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
