@@ -5,23 +5,27 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import pytest
 
 from dpmf.errors import InvalidArgument
-from dpmf.privacy import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy import ClaimEvent, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.accounting import (
     MOST_SAMPLED_KINDS,
     delta_of,
     epsilon_of,
+    pure_epsilon,
     renyi_epsilon,
     sampler_slack,
 )
 from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dpmf.privacy.noise import DELTA_PER_COORDINATE, EPSILON_PER_COORDINATE
+from dpmf.privacy.norm_noise import SLACK_WEIGHT
 
 SAMPLED = PoissonGaussianEvent("gradients", 1.0, 0.01, 1000)
 GAUSSIAN = GaussianEvent("sums", 2.0, 3)
+PURE = NormNoiseEvent("rows", 4.0, 3)
 
 
 def test_known_values_of_sampled_steps() -> None:
@@ -64,6 +68,7 @@ def test_the_factor_for_replacing_is_applied_once() -> None:
         [SAMPLED], [GAUSSIAN], [GAUSSIAN, SAMPLED], [PoissonGaussianEvent("x", 0.5, 1e-3, 100)],
         [PoissonGaussianEvent("x", 2.2, 0.008, 50_000)], [PoissonGaussianEvent("x", 5.0, 0.5, 40)],
         [PoissonGaussianEvent("x", 50.0, 1e-4, 1)], [GaussianEvent("x", 100.0)], [GaussianEvent("x", 0.2, 9)],
+        [PURE], [PURE, GAUSSIAN], [PURE, SAMPLED],
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
@@ -159,3 +164,69 @@ def test_sampled_steps_of_one_kind_are_accounted_for_together() -> None:
     kinds = [PoissonGaussianEvent("steps", 1 + place / 100, 0.01, 1, 1) for place in range(MOST_SAMPLED_KINDS + 1)]
     with pytest.raises(InvalidArgument, match="21 kinds of sampled steps"):
         epsilon_of(kinds, 1e-6)
+
+
+# Noise of gamma-distributed length
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_pure_noise_costs_epsilon_alone(neighbours: str) -> None:
+    assert epsilon_of([PURE], 1e-6, neighbours=neighbours) == pytest.approx(3 / 4, rel=1e-9)
+    assert epsilon_of([PURE], 1e-300, neighbours=neighbours) == epsilon_of([PURE], 1e-6, neighbours=neighbours)
+    several = [PURE, NormNoiseEvent("more rows", 10.0)]
+    assert epsilon_of(several, 1e-6, neighbours=neighbours) == pytest.approx(3 / 4 + 1 / 10, rel=1e-9)
+    assert renyi_epsilon(several, 1e-6, neighbours=neighbours) == pytest.approx(3 / 4 + 1 / 10, rel=1e-9)
+    assert delta_of(several, 0.851, neighbours=neighbours) == 0.0
+
+
+def test_pure_epsilon_is_rounded_up() -> None:
+    for noise in (3.0, 7.0, 0.1, 1e-3, 123.456):
+        events = [NormNoiseEvent("rows", noise, 7), NormNoiseEvent("rows", noise + 1, 11)]
+        exact = Fraction(7) / Fraction(noise) + Fraction(11) / Fraction(noise + 1)
+        assert exact <= Fraction(pure_epsilon(events)) <= exact * (1 + Fraction(1, 10**14))
+    assert pure_epsilon([GAUSSIAN, SAMPLED]) == 0.0
+
+
+@pytest.mark.parametrize("rest", [[GAUSSIAN], [SAMPLED], [GAUSSIAN, SAMPLED]])
+def test_pure_noise_adds_to_the_epsilon_of_the_rest(rest: list[Event]) -> None:
+    delta, alone = 1e-6, epsilon_of(rest, 1e-6)
+    for order in ([PURE, *rest], [*rest, PURE]):
+        both = epsilon_of(order, delta)
+        assert both == pytest.approx(alone + 3 / 4, rel=1e-9)
+        assert renyi_epsilon(order, delta) == pytest.approx(renyi_epsilon(rest, delta) + 3 / 4, rel=1e-9)
+        assert delta_of(order, both) == pytest.approx(delta, rel=1e-3)
+        assert delta_of(order, 1.75) == pytest.approx(delta_of(rest, 1.0), rel=1e-6)
+
+
+def test_below_the_pure_epsilon_delta_is_that_of_the_hardest_case() -> None:
+    pure = 3 / 4
+    for epsilon in (0.0, 0.3, 0.7):
+        told_apart = (math.exp(pure) - math.exp(epsilon)) / (1 + math.exp(pure))  # randomized response
+        assert delta_of([PURE], epsilon) == pytest.approx(told_apart, rel=1e-9)
+        # The noise of one column is Laplace, and that is easier to hide.
+        assert delta_of([PURE], epsilon) > -math.expm1((epsilon - pure) / 2)
+    # With Gaussian noise: no less than a real pair, two Gaussians and a randomized response, can be told apart.
+    p, missed = 1 / (1 + math.exp(-pure)), gaussian_delta(math.sqrt(3 / 4), 0.0)
+    bound = delta_of([PURE, GAUSSIAN], 0.0)
+    pair = p * gaussian_delta(math.sqrt(3 / 4), -pure) + (1 - p) * gaussian_delta(math.sqrt(3 / 4), pure)
+    assert pair < bound == pytest.approx(missed + (1 - missed) * math.tanh(pure / 2))
+    assert delta_of([PURE, GAUSSIAN], pure - 1e-9) == pytest.approx(delta_of([PURE, GAUSSIAN], pure), rel=1e-6)
+
+
+def test_the_sampler_of_pure_noise_costs_as_much_as_is_proven() -> None:
+    many = 10**6
+    event = NormNoiseEvent("rows", 4.0, 3, many)
+    extra_epsilon, extra_delta = sampler_slack(many * SLACK_WEIGHT, 0.75)
+    assert 1e-8 < extra_epsilon < 1e-7
+    assert 0 < extra_delta < 1e-23
+    assert epsilon_of([event], 1e-6) == pytest.approx(3 / 4 + extra_epsilon, abs=1e-9)
+    assert epsilon_of([event], extra_delta / 2) == math.inf
+    mixed = epsilon_of([event, GaussianEvent("sums", 2.0, 3, many)], 1e-6)
+    ideal = epsilon_of([PURE, GAUSSIAN], 1e-6 * math.exp(-extra_epsilon))
+    assert mixed == pytest.approx(ideal + extra_epsilon, abs=3e-9)
+
+
+def test_pure_noise_next_to_none_has_an_answer() -> None:
+    assert epsilon_of([NormNoiseEvent("rows", 1e-100, 2**53, 1)], 1e-6) == math.inf
+    assert delta_of([NormNoiseEvent("rows", 1e-100, 2**53, 1)], 5.0) == pytest.approx(1.0)
+    assert epsilon_of([NormNoiseEvent("rows", 1.0), ClaimEvent("factors", "they say")], 1e-6) == math.inf

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf.errors import InvalidArgument
-from dpmf.privacy import Budget
+from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.privacy import Budget, ClaimEvent, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.accounting import epsilon_of
-from dpmf.privacy.calibration import Part, gaussian_events, gdp_for, poisson_event
+from dpmf.privacy.calibration import Part, gaussian_events, gdp_for, norm_event, poisson_event
 from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
 
 PARTS = st.lists(
@@ -78,3 +78,44 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         poisson_event(Budget(90), "sums", sampling_rate=0.1, count=1, coordinates=10**6)
     with pytest.raises(InvalidArgument, match="delta=0"):
         gdp_for(1.0, 0.0)
+
+
+@given(
+    st.floats(1e-3, 20.0), st.sampled_from([1e-9, 1e-6, 1e-3]), st.integers(1, 1000), st.integers(0, 10**6),
+    st.floats(1e-3, 0.999), st.sampled_from(["add-remove", "replace"]),
+)  # fmt: skip
+def test_pure_noise_uses_up_what_is_left_and_no_more(
+    epsilon: float, delta: float, count: int, coordinates: int, share: float, neighbours: str
+) -> None:
+    budget = Budget(epsilon, delta, neighbours=neighbours)
+    spent: list[Event] = [
+        *gaussian_events(Budget(epsilon * share, delta, neighbours=neighbours), [Part("sums", 1, 2, 100)]),
+        NormNoiseEvent("other rows", 10 / (epsilon * (1 - share)), 1, 10),
+    ]
+    for others in ([], spent[:1], spent):
+        event = norm_event(budget, "rows", count=count, coordinates=coordinates, spent=others)
+        assert (event.what, event.count, event.coordinates) == ("rows", count, coordinates)
+        cost = epsilon_of([*others, event], delta, neighbours=neighbours)
+        assert cost <= epsilon
+        assert cost == pytest.approx(epsilon, rel=1e-8)
+
+
+def test_pure_noise_beside_sampled_steps() -> None:
+    spent: list[Event] = [PoissonGaussianEvent("gradients", 2.0, 0.01, 100, 100), GaussianEvent("sums", 20.0)]
+    event = norm_event(Budget(2.0), "rows", coordinates=1000, spent=spent)
+    left = 2.0 - epsilon_of(spent, 1e-6)
+    assert event.noise_multiplier == pytest.approx(1 / left, rel=1e-6)
+    assert epsilon_of([*spent, event], 1e-6) <= 2.0
+
+
+def test_pure_noise_that_does_not_fit_is_refused() -> None:
+    events: list[Event] = [GaussianEvent("s", 1.0), ClaimEvent("factors", "private"), NormNoiseEvent("rows", 1.0)]
+    for spent in events:
+        with pytest.raises(BudgetExceeded, match=r"epsilon=1 leaves nothing for 'item noise': the rest costs epsilon="):
+            norm_event(Budget(1.0), "item noise", coordinates=10, spent=[spent])
+    with pytest.raises(InvalidArgument, match="epsilon=inf asks for no noise"):
+        norm_event(Budget(math.inf), "rows", coordinates=10)
+    with pytest.raises(InvalidArgument, match=r"epsilon=90 .* cannot be kept for so many released numbers"):
+        norm_event(Budget(90), "rows", coordinates=10**6)
+    with pytest.raises(InvalidArgument, match="count=0"):
+        norm_event(Budget(1.0), "rows", count=0, coordinates=10)

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from dpmf.errors import DamagedFile, InvalidArgument
-from dpmf.privacy import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy import ClaimEvent, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.events import event_from_json
 
 EVENTS: list[Event] = [
     GaussianEvent("item sums", 4.5, 3, 600),
     PoissonGaussianEvent("gradients", 1.0, 0.01, 1000, 5000),
+    NormNoiseEvent("item noise", 2.5, 2, 800),
     ClaimEvent("item factors", "ε-DP if the chain has converged"),
 ]
 
@@ -52,8 +53,9 @@ def test_impossible_values_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(DamagedFile, match=name):
         event_from_json({"kind": PoissonGaussianEvent.kind, "count": 1, "coordinates": 0, **content})
     if name != "sampling_rate":
-        with pytest.raises(InvalidArgument, match=name):
-            GaussianEvent(**{key: value for key, value in content.items() if key != "sampling_rate"})
+        for kind in (GaussianEvent, NormNoiseEvent):
+            with pytest.raises(InvalidArgument, match=name):
+                kind(**{key: value for key, value in content.items() if key != "sampling_rate"})
 
 
 def test_a_claim_says_what_is_claimed() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpmf.privacy import Budget, Guarantee, PoissonGaussianEvent
+from dpmf.privacy import Budget, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.explaining import Facts, explain, guess
 from dpmf.privacy.gaussian import gaussian_delta
@@ -66,6 +66,19 @@ def test_a_sample_is_called_a_sample_and_a_large_epsilon_large() -> None:
     assert "random sample (each with probability 0.01), released 300 times" in told["What was done"]
     assert "100 % at most" in told["What it means for a person"]
     assert "e^" in told["What it means for a person"]
+
+
+def test_noise_of_gamma_distributed_length_is_told_in_plain_words() -> None:
+    event = NormNoiseEvent("item noise", 2.5, 2, 800)
+    budget = Budget(3.0, unit="rating", neighbours="replace")
+    told = words(Guarantee.certified_by(budget, [event], releases=["item factors"]))
+    assert "item noise: a table, released 2 times at most, each row with noise in a random" in told["What was done"]
+    assert "2.5 times the most that one rating can change the table" in told["What was done"]
+    assert "takes 0.8" in told["What was done"]
+    assert "the limit is 69 %" in told["What it means for a person"]  # e^0.8 / (1 + e^0.8), as for any pure epsilon
+    beside = words(Guarantee.certified_by(budget, [event, GaussianEvent("sums", 9.0, 1, 5)], releases=["x"]))
+    assert "item noise: a table" in beside["What was done"]
+    assert "sums: a sum over everybody" in beside["What was done"]
 
 
 def test_nothing_is_told_of_a_promise_that_is_not_made() -> None:

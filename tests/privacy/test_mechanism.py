@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.privacy import GaussianEvent
+from dpmf.privacy import GaussianEvent, NormNoiseEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import STEPS_PER_SD, Noise
+from dpmf.privacy.norm_noise import STEPS_PER_SCALE
 
 LEAST_P = 1e-9
 
@@ -26,7 +27,7 @@ def mechanism(count: int = 2, size: int = 3, noise_multiplier: float = 2.0, nois
     return Mechanism(events, noise or Noise())
 
 
-def zeros(size: int = 3, dtype: Any = np.int64) -> NDArray[Any]:
+def zeros(size: int | tuple[int, int] = 3, dtype: Any = np.int64) -> NDArray[Any]:
     return np.zeros(size, dtype)
 
 
@@ -205,3 +206,90 @@ def test_pieces_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
     mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
     with pytest.raises(BudgetExceeded, match="2 times"):
         mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
+    with pytest.raises(InvalidArgument, match="one piece of its noise alone"):
+        other.release("sums", np.zeros(3, np.int64), 1.0)
+    with pytest.raises(InvalidArgument, match="not made of pieces"):
+        Mechanism([NormNoiseEvent("rows", 2.0, 1, 6)], Noise(), n_pieces=2)
+
+
+# Noise of gamma-distributed length
+
+
+def of_rows(count: int = 2, shape: tuple[int, int] = (3, 4), noise: Noise | None = None) -> Mechanism:
+    size = shape[0] * shape[1]
+    rows, sums = NormNoiseEvent("rows", 2.0, count, count * size), GaussianEvent("sums", 2.0, 1, size)
+    return Mechanism([rows, sums], noise or Noise())
+
+
+def table(*shape: int) -> NDArray[np.int64]:
+    return np.zeros(shape, np.int64)
+
+
+@pytest.mark.parametrize(("noise_multiplier", "sensitivity"), [(0.3, 1.0), (200.0, 1300.0)])
+def test_rows_have_noise_of_the_scale_that_the_event_promises(noise_multiplier: float, sensitivity: float) -> None:
+    rows, columns = 20_000, 5
+    one = Mechanism([NormNoiseEvent("rows", noise_multiplier, 1, rows * columns)], Noise())
+    noise = one.release("rows", table(rows, columns), sensitivity)
+    scale = one.sd("rows", sensitivity)
+    assert scale == noise_multiplier * sensitivity
+    assert one.steps("rows", sensitivity) == STEPS_PER_SCALE / scale
+    assert stats.kstest(np.linalg.norm(noise, axis=1) / scale, "gamma", (columns,)).pvalue > LEAST_P
+    spread = float(noise[:, 2].std()) / scale  # as the docstring of sd has it
+    assert spread == pytest.approx(math.sqrt(columns + 1), rel=0.1)
+
+
+def test_noise_on_rows_is_a_whole_number_of_steps_beside_the_sums() -> None:
+    exact = np.array([[5, -7, 2**40, 0]])
+    steps = of_rows().steps("rows", 0.7)
+    with_sums, without = (
+        of_rows(noise=Noise(8)).release("rows", one, 0.7) * steps for one in (exact, np.zeros_like(exact))
+    )
+    np.testing.assert_allclose(with_sums, np.rint(with_sums), rtol=0, atol=1e-3)
+    np.testing.assert_array_equal(np.rint(with_sums - without), exact)
+    assert (np.rint(without) != 0).all()
+
+
+def test_rows_are_released_as_planned_and_no_more() -> None:
+    one = of_rows()
+    with pytest.raises(BudgetExceeded, match="'rows' has 15 numbers, and 12 at most in the plan"):
+        one.release("rows", table(3, 5), 1.0)
+    with pytest.raises(InvalidArgument, match="'rows' should be summed in int64"):
+        one.release("rows", zeros((3, 4), np.float64), 1.0)
+    for shape in ((12,), (3, 2, 2), ()):
+        with pytest.raises(InvalidArgument, match="should be a table"):
+            one.release("rows", table(*shape), 1.0)
+    with pytest.raises(InvalidArgument, match="0 columns of 'rows'"):
+        one.release("rows", table(3, 0), 1.0)
+    with pytest.raises(InvalidArgument, match="sensitivity"):
+        one.steps("rows", math.nan)
+    first = one.release("rows", table(3, 4), 1.0)
+    with pytest.raises(InvalidArgument, match="'rows' was released 1 times, not 2"):
+        one.finish()
+    second = one.release("rows", table(3, 4), 1.0)
+    assert len(np.unique([first, second])) == 24
+    with pytest.raises(BudgetExceeded, match="'rows' was to be released 2 times"):
+        one.release("rows", table(3, 4), 1.0)
+    one.release("sums", table(12), 1.0)
+    one.finish()
+
+
+def test_rows_that_are_given_up_are_charged() -> None:
+    whole, resumed = of_rows(noise=Noise(4)), of_rows(noise=Noise(4))
+    whole.release("rows", table(3, 4), 1.0)
+    resumed.forfeit("rows")
+    one, other = (each.release("rows", table(3, 4), 1.0) for each in (whole, resumed))
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(BudgetExceeded, match="'rows' was to be released 2 times"):
+        resumed.forfeit("rows")
+
+
+def test_two_mechanisms_cannot_share_noise_on_rows() -> None:
+    noise = Noise()
+    of_rows(noise=noise).release("rows", table(3, 4), 1.0)
+    with pytest.raises(InvalidArgument, match="drawn before"):
+        of_rows(noise=noise).release("rows", table(3, 4), 1.0)
+
+
+def test_noise_on_rows_that_is_too_small_for_the_grid_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="too small for the grid"):
+        Mechanism([NormNoiseEvent("rows", 2.0**-18, 1, 4)], Noise()).steps("rows", 1.0)

@@ -316,6 +316,16 @@ def test_coins_compare_64_bit_words_with_the_probability() -> None:
     assert Noise(5).coins(len(words), 0.3, "coins", 3).tolist() == [word < math.floor(0.3 * 2**64) for word in words]
 
 
+def test_words_are_those_of_the_key_stream_and_drawn_once() -> None:
+    take = plain_stream(5, "words", 3, 0)
+    noise, n = Noise(5), module._CHUNK + 1000
+    assert noise.words((2, n // 2), "words", 3).ravel().tolist() == [take(8) for _ in range(n)]
+    for draw in (noise.words, noise.integers):
+        with pytest.raises(InvalidArgument, match="drawn before"):
+            draw(2, "words", 3)
+    assert noise.words((0, 5), "words", 4).shape == (0, 5)
+
+
 def test_coins_fall_as_often_as_said() -> None:
     for index, probability in enumerate((0.5, 0.01, 0.999)):
         heads = int(Noise().coins(1_000_000, probability, "coins", index).sum())

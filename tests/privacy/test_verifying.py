@@ -11,20 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf.errors import InvalidArgument
-from dpmf.privacy import Budget, Event, GaussianEvent, Guarantee, PoissonGaussianEvent
+from dpmf.privacy import Budget, Event, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy import verifying as verifying_module
 from dpmf.privacy.explaining import Facts, explain
 from dpmf.privacy.verifying import verify
 
 GAUSSIAN = GaussianEvent("item sums", 5.0, 2, 40)
 SAMPLED = PoissonGaussianEvent("gradients", 2.0, 0.01, 100, 100)
+PURE = NormNoiseEvent("item noise", 2.0, 3, 80)
 
 
 def promise(*events: Event, neighbours: str = "add-remove") -> Guarantee:
     return Guarantee.certified_by(Budget(9.0, neighbours=neighbours), events, releases=["item factors"])
 
 
-@pytest.mark.parametrize("events", [[GAUSSIAN], [SAMPLED], [GAUSSIAN, SAMPLED]])
+@pytest.mark.parametrize(
+    "events", [[GAUSSIAN], [SAMPLED], [GAUSSIAN, SAMPLED], [PURE], [PURE, GAUSSIAN], [PURE, SAMPLED]]
+)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_what_was_computed_verifies(events: list[Event], neighbours: str) -> None:
     verdict = verify(promise(*events, neighbours=neighbours))
@@ -44,6 +47,9 @@ def test_another_epsilon_does_not(factor: float) -> None:
 def test_other_events_do_not() -> None:
     assert not verify(replace(promise(GAUSSIAN), events=(replace(GAUSSIAN, count=3),))).ok
     assert not verify(replace(promise(GAUSSIAN), events=(GAUSSIAN, GAUSSIAN))).ok
+    assert not verify(replace(promise(PURE), events=(replace(PURE, count=2),))).ok
+    assert not verify(replace(promise(PURE), events=(replace(PURE, noise_multiplier=1.99),))).ok
+    assert not verify(replace(promise(PURE, GAUSSIAN), events=(GAUSSIAN,))).ok
     assert not verify(replace(promise(GAUSSIAN), delta=1e-7)).ok
     assert not verify(replace(promise(GAUSSIAN), events=(replace(GAUSSIAN, coordinates=10**12),))).ok
 
@@ -64,7 +70,7 @@ def test_whatever_is_written_gets_an_answer(
     noise: float, count: int, coordinates: int, rate: float | None, delta: float, neighbours: str
 ) -> None:
     sampled = () if rate is None else (PoissonGaussianEvent("x", noise, rate, count, coordinates),)
-    events = (GaussianEvent("x", noise, count, coordinates), *sampled)
+    events = (GaussianEvent("x", noise, count, coordinates), NormNoiseEvent("x", noise, count, coordinates), *sampled)
     written = replace(promise(GAUSSIAN), epsilon=1e3, delta=delta, neighbours=neighbours, events=events)
     assert Guarantee.from_json(written.to_json()) == written
     assert not verify(written).ok

@@ -19,6 +19,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from dpmf.errors import InvalidArgument
 from dpmf.federated.refusals import Refused
 
@@ -37,15 +43,11 @@ class KeyPair:
     __slots__ = ("_private", "public")
 
     def __init__(self) -> None:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
         self._private = X25519PrivateKey.generate()
         self.public = self._private.public_key().public_bytes_raw()
 
     def shared_with(self, public: bytes) -> bytes:
         """Return what only the two of them can compute."""
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-
         try:
             return self._private.exchange(X25519PublicKey.from_public_bytes(public))
         except ValueError:
@@ -69,10 +71,6 @@ class Channel:
     __slots__ = ("_incoming", "_opened", "_outgoing", "_sealed")
 
     def __init__(self, own: KeyPair, other: bytes) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
         if own.public == other:
             raise Refused("the public key is our own")
         ends = b"".join(sorted((own.public, other)))
@@ -93,8 +91,6 @@ class Channel:
         Raises:
             Refused: it is not from the other end, was changed, or is not new.
         """
-        from cryptography.exceptions import InvalidTag
-
         if len(message) < OVERHEAD:
             raise Refused("the message is too short to be sealed")
         counter = message[:_COUNTER_BYTES]

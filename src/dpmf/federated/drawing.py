@@ -13,6 +13,7 @@ import secrets
 from typing import Any, NoReturn
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
@@ -31,8 +32,6 @@ class Draws:
     __slots__ = ("_left", "_stream")
 
     def __init__(self, seed: int | None = None) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-
         key = secrets.token_bytes(32) if seed is None else seed.to_bytes(32, "little")
         self._stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
         self._left = np.empty(0, np.float32)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dpmf.federated.masks import SEED_BYTES
 from dpmf.federated.refusals import Refused
 from dpmf.federated.words import Ring
+from dpmf.kernels.answering import in_range
 
 VERSION = 1
 _HEADER = struct.Struct("<BBI")
@@ -72,9 +73,9 @@ class Reader:
         found, self.round = kind_of(content)
         if found != kind:
             raise Refused("the message is of another kind")
-        self._content, self._at = content, _HEADER.size
+        self._content, self._at = memoryview(content), _HEADER.size
 
-    def take(self, n_bytes: int) -> bytes:
+    def take(self, n_bytes: int) -> memoryview:
         """Take so many bytes."""
         part = self._content[self._at : self._at + n_bytes]
         if len(part) < n_bytes:
@@ -120,35 +121,15 @@ def listed(places: NDArray[np.uint32]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Invitation:
-    """Recommender to user: take part in this round?"""
+class Wanted:
+    """User to recommender, on coming: these are the items whose profiles I need. It tells what was rated."""
 
     kind: ClassVar[int] = 1
-    round: int
-
-    def encoded(self) -> bytes:
-        """Return the message as bytes."""
-        return head(self.kind, self.round)
-
-    @classmethod
-    def decoded(cls, content: bytes) -> Invitation:
-        """Read a message, or refuse it."""
-        reader = Reader(content, cls.kind)
-        reader.end()
-        return cls(reader.round)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Wanted:
-    """User to recommender: these are the items whose profiles I need. It tells what was rated."""
-
-    kind: ClassVar[int] = 2
-    round: int
     items: NDArray[np.uint32]
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        return head(self.kind, self.round) + listed(self.items)
+        return head(self.kind, 0) + listed(self.items)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> Wanted:
@@ -158,7 +139,7 @@ class Wanted:
         reader.end()
         if not len(items):
             raise Refused("a list is empty")
-        return cls(reader.round, items)
+        return cls(items)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,35 +151,33 @@ class Task:
         counts: k, how many users answer for each item.
         rows: item profiles, shape (n, K), float32.
         spread: H of the noise of this round, shape (n, K), as codes.
-        mask_seed: of the words that hide the answer.
-        dealt_seed: of the piece of the fixed noise that this user adds; None where users drew it themselves.
+        seed: of the words that hide the answer, and of the pieces of the fixed noise that this user adds.
+        dealt: whether such pieces are dealt at all; not where users draw them themselves.
         corrected: places, among the items, of those whose piece is not from the seed but given here …
         corrections: … in these words, shape (len(corrected), K).
         fixed_spread: H of the fixed noise, shape (n, K), if the user is to draw a piece of it now; else None.
     """
 
-    kind: ClassVar[int] = 3
+    kind: ClassVar[int] = 2
     round: int
     counts: NDArray[np.uint32]
     rows: NDArray[np.float32]
     spread: NDArray[np.uint16]
-    mask_seed: bytes
-    dealt_seed: bytes | None = None
+    seed: bytes
+    dealt: bool = False
     corrected: NDArray[np.uint32] | None = None
     corrections: Words | None = None
     fixed_spread: NDArray[np.uint16] | None = None
 
     def encoded(self, ring: Ring) -> bytes:
         """Return the message as bytes."""
-        flags = (_DEALT if self.dealt_seed is not None else 0) | (_FIXED if self.fixed_spread is not None else 0)
+        flags = (_DEALT if self.dealt else 0) | (_FIXED if self.fixed_spread is not None else 0)
         corrected = 0 if self.corrected is None else len(self.corrected)
         parts = [
             head(self.kind, self.round), _TASK.pack(flags, len(self.counts), corrected),
             np.ascontiguousarray(self.counts, _U4).tobytes(), np.ascontiguousarray(self.rows, _F4).tobytes(),
-            np.ascontiguousarray(self.spread, _U2).tobytes(), self.mask_seed,
+            np.ascontiguousarray(self.spread, _U2).tobytes(), self.seed,
         ]  # fmt: skip
-        if self.dealt_seed is not None:
-            parts.append(self.dealt_seed)
         if self.fixed_spread is not None:
             parts.append(np.ascontiguousarray(self.fixed_spread, _U2).tobytes())
         if self.corrected is not None and self.corrections is not None:
@@ -213,19 +192,16 @@ class Task:
         if found != n or corrected > n or flags > (_DEALT | _FIXED):
             raise Refused("the task is not for what was wanted")
         counts, rows = reader.array(_U4, n), reader.array(_F4, n, n_factors)
-        spread, mask_seed = reader.array(_U2, n, n_factors), reader.take(SEED_BYTES)
-        dealt_seed = reader.take(SEED_BYTES) if flags & _DEALT else None
+        spread, seed = reader.array(_U2, n, n_factors), bytes(reader.take(SEED_BYTES))
         fixed = reader.array(_U2, n, n_factors) if flags & _FIXED else None
         places = reader.array(_U4, corrected)
         corrections = ring.unpacked(reader.take(corrected * n_factors * ring.n_bytes)).reshape(corrected, n_factors)
         reader.end()
-        if corrected and (dealt_seed is None or int(places[-1]) >= n or not (places[1:] > places[:-1]).all()):
+        if corrected and (not flags & _DEALT or int(places[-1]) >= n or not (places[1:] > places[:-1]).all()):
             raise Refused("the corrections are not for pieces that were dealt")
-        if not (counts.min() >= 1 and counts.max() <= MOST_USERS):
-            raise Refused("a count is out of range")
-        if not np.abs(rows).max() <= _LARGEST:
-            raise Refused("an item profile is out of range")
-        return cls(reader.round, counts, rows, spread, mask_seed, dealt_seed, places, corrections, fixed)
+        if not in_range(counts, MOST_USERS, rows, _LARGEST):
+            raise Refused("a count or an item profile is out of range")
+        return cls(reader.round, counts, rows, spread, seed, bool(flags & _DEALT), places, corrections, fixed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,25 +212,25 @@ class SetUp:
         round: 0.
         n_users: k, how many do.
         spread: H, shape (n_items, K), as codes.
-        mask_seed: of the words that hide the answer.
+        seed: of the words that hide the answer.
     """
 
-    kind: ClassVar[int] = 4
+    kind: ClassVar[int] = 3
     round: int
     n_users: int
     spread: NDArray[np.uint16]
-    mask_seed: bytes
+    seed: bytes
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
         spread = np.ascontiguousarray(self.spread, _U2).tobytes()
-        return head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.mask_seed + spread
+        return head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.seed + spread
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> SetUp:
         """Read a message, or refuse it."""
         reader = Reader(content, cls.kind)
-        (n_users,), seed = reader.struct(_COUNT), reader.take(SEED_BYTES)
+        (n_users,), seed = reader.struct(_COUNT), bytes(reader.take(SEED_BYTES))
         spread = reader.array(_U2, *sizes)
         reader.end()
         if not 1 <= n_users <= MOST_USERS:
@@ -269,7 +245,7 @@ class Answer:
     Where there is no third party, it goes to the recommender, and there is no mask.
     """
 
-    kind: ClassVar[int] = 5
+    kind: ClassVar[int] = 4
     round: int
     items: NDArray[np.uint32]
     words: Words
@@ -301,7 +277,7 @@ class Roster:
         least: how many have to answer, or the round is to be discarded.
     """
 
-    kind: ClassVar[int] = 6
+    kind: ClassVar[int] = 5
     round: int
     users: Handles
     digests: NDArray[np.uint64]
@@ -331,7 +307,7 @@ class Total:
     Without users it says that the round is discarded.
     """
 
-    kind: ClassVar[int] = 7
+    kind: ClassVar[int] = 6
     round: int
     users: Handles
     items: NDArray[np.uint32]

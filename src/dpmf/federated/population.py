@@ -2,6 +2,7 @@
 
 >>> everybody = Population(np.arange(5), come=1.0, leave=0.0, seed=1)
 >>> everybody.tick()
+[]
 >>> everybody.choose(3).tolist()
 [2, 3, 4]
 """
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpmf.streams import generator
 
-BEFORE_ASKING, BEFORE_ANSWERING, AFTERWARDS, STAYS = range(4)
-"""When a user leaves a round: before saying what is wanted, before answering, after that, or not at all."""
+BEFORE_ANSWERING, AFTERWARDS, STAYS = range(3)
+"""When a user leaves a round: before answering, after that, or not at all."""
 
 
 class Population:
@@ -33,10 +34,12 @@ class Population:
         self._generator = generator(seed, "who is online")
         self.online = np.zeros(len(users), np.bool_)
 
-    def tick(self) -> None:
-        """Let people come and go between two rounds."""
+    def tick(self) -> list[int]:
+        """Let people come and go between two rounds, and return who left."""
         drawn = self._generator.random(len(self._users))
+        left: list[int] = self._users[self.online & (drawn < self._leave)].tolist()
         self.online = np.where(self.online, drawn >= self._leave, drawn < self._come)
+        return left
 
     def choose(self, most: int) -> NDArray[np.int64]:
         """Return users who are online, at most so many, at random and in ascending order."""
@@ -48,7 +51,7 @@ class Population:
     def moments(self, count: int) -> NDArray[np.int64]:
         """Return for so many users when they leave the round that they were asked to take part in."""
         leaves = self._generator.random(count) < self._leave
-        return np.where(leaves, self._generator.integers(BEFORE_ASKING, STAYS, count), STAYS)
+        return np.where(leaves, self._generator.integers(BEFORE_ANSWERING, STAYS, count), STAYS)
 
     def send_off(self, users: list[int]) -> None:
         """Let these users be offline."""

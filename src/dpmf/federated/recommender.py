@@ -1,9 +1,9 @@
 """The recommender of the published protocol: learns item profiles, from sums alone.
 
-A round goes through three states. `invite` opens it; users who want to take part say which items they rated; `deal`
-closes the list, sends everybody their task and tells the third party whom to expect; the third party's total ends it.
-Users may leave at any moment: masks are taken off for exactly those whose answers are in the sum, and pieces of the
-fixed noise that were dealt to others are put back.
+Users say on coming which items they rated. `deal` opens a round: it sends everybody who is to take part their task, and
+tells the third party whom to expect; the third party's total ends it. Users may come and leave at any moment: who comes
+takes part from the next round on; masks are taken off for exactly those whose answers are in the sum, and pieces of
+the fixed noise that were dealt to others are put back.
 
 >>> terms = Terms(n_items=3, scale=(1.0, 5.0), epsilon=1.0, most_users=9, n_factors=2)
 >>> Recommender(terms, dealt=True)
@@ -12,9 +12,9 @@ Recommender(round 0)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import Channel, KeyPair
 from dpmf.federated.drawing import Draws
-from dpmf.federated.masks import DEALT, MASK, mask_words, new_seed
-from dpmf.federated.messages import Answer, Invitation, Roster, SetUp, Sizes, Task, Total, Wanted, digest_of_items
+from dpmf.federated.masks import mask_words, new_seed
+from dpmf.federated.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted, digest_of_items, kind_of
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 from dpmf.federated.spreading import drawn_spread
@@ -34,17 +34,20 @@ from dpmf.kernels.answering import add_rows, subtract_rows
 Words = NDArray[Any]
 
 
-@dataclass(eq=False)
-class _Guest:
-    """A user in a round: what was wanted, and what was sent. Seeds and pieces are secrets of the two."""
+class _Listed(NamedTuple):
+    """What a user rated."""
 
     items: NDArray[np.uint32]
     digest: int
-    mask_seed: bytes = b""
-    dealt: Words | None = None
 
-    def __repr__(self) -> str:
-        return "_Guest(…)"
+
+@dataclass(eq=False, repr=False)
+class _Guest:
+    """A user in a round: for which items, behind which mask, and with which pieces of the fixed noise."""
+
+    wanted: _Listed
+    mask: Words
+    dealt: Words | None = None
 
 
 class Recommender:
@@ -61,20 +64,22 @@ class Recommender:
         if dealt and not terms.third_party:
             raise InvalidArgument("without a third party there is no fixed noise to be dealt out")
         self._terms, self._dealt, self._draws = terms, dealt, Draws() if draws is None else draws
+        self._sizes = Sizes(terms.n_items, terms.n_factors)
         self._keys = KeyPair()
         self.public = self._keys.public
         self._channels: dict[int, Channel] = {}
         self._third_party: Channel | None = None
+        self._wanted: dict[int, _Listed] = {}
         self._met: set[int] = set()  # users who have drawn their piece of the fixed noise
-        shape = (terms.n_items, terms.n_factors)
-        self.V = self._draws.normals(shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        self.V = self._draws.normals(terms.n_items * terms.n_factors).reshape(self._sizes).astype(np.float64)
         self.V /= np.linalg.norm(self.V, axis=1, keepdims=True)
-        self._fixed = np.zeros(shape, terms.ring.dtype)  # fixed noise and the third party's secret, together
-        self._fixed_spread = drawn_spread(self._draws, shape) if terms.third_party else np.zeros(shape, np.uint16)
-        self._sums = np.zeros(shape, terms.ring.dtype)
+        self._fixed = np.zeros(self._sizes, terms.ring.dtype)  # fixed noise and the third party's secret, together
+        self._fixed_spread = np.zeros(self._sizes, np.uint16)
+        if terms.third_party:
+            self._fixed_spread = drawn_spread(self._draws, self._sizes).copy()
+        self._sums = np.zeros(self._sizes, terms.ring.dtype)
         self.round = 0
-        self._state = "idle"  # then "inviting", then "waiting"
-        self._invited: set[int] = set()
+        self._open = False
         self._guests: dict[int, _Guest] = {}
         self._arrived: set[int] = set()
         self.discarded = 0
@@ -96,32 +101,56 @@ class Recommender:
     def set_up(self, users: Sequence[int]) -> list[Outgoing]:
         """Begin the set-up phase: these users draw the fixed noise of all items together."""
         terms = self._terms
-        if not self._dealt or self.round or self._state != "idle" or not len(users):
+        if not self._dealt or self.round or self._open or not len(users):
             raise InvalidArgument("the set-up is made once, before the first round, by at least one user")
         everything = np.arange(terms.n_items, dtype=np.uint32)
-        digest = digest_of_items(everything)
+        wanted = _Listed(everything, digest_of_items(everything))
         out = []
         for user in users:
-            guest = self._guests[int(user)] = _Guest(everything, digest, new_seed())
-            message = SetUp(SETUP_ROUND, len(users), self._fixed_spread, guest.mask_seed)
-            out.append(Outgoing(int(user), self._channels[user].seal(message.encoded())))
-        self._state = "waiting"
+            seed = new_seed()
+            self._guests[user] = _Guest(wanted, mask_words(seed, terms.ring, *self._sizes))
+            message = SetUp(SETUP_ROUND, len(users), self._fixed_spread, seed)
+            out.append(Outgoing(user, self._channels[user].seal(message.encoded())))
+        self._open = True
         # With fewer than all of them there would be less noise than is claimed, for good.
         return [self._roster(SETUP_ROUND, least=len(users)), *out]
 
-    def invite(self, users: Sequence[int]) -> list[Outgoing]:
-        """Open the next round."""
-        if self._state != "idle":
-            raise InvalidArgument("a round is open already: deal, or wait for its total")
-        if len(users) > self._terms.most_users:
-            raise InvalidArgument(f"{len(users)} users are more than the {self._terms.most_users} of the terms")
+    def deal(self, users: Sequence[int]) -> list[Outgoing]:
+        """Open the next round: return tasks for these users, and to the third party whom to expect.
+
+        Users who have not said what they rated are left out.
+        """
+        if self._open:
+            raise InvalidArgument("a round is open already: wait for its total, or give it up")
+        terms, wanted = self._terms, {user: self._wanted[user] for user in users if user in self._wanted}
+        if len(wanted) > terms.most_users:
+            raise InvalidArgument(f"{len(wanted)} users are more than the {terms.most_users} of the terms")
         self.round += 1
-        self._state, self._invited, self._guests = "inviting", {int(user) for user in users}, {}
-        content = Invitation(self.round).encoded()
-        return [Outgoing(int(user), self._channels[user].seal(content)) for user in users]
+        if not wanted:
+            self._discard()
+            return []
+        counts, last = self._counts(wanted.values()), np.full(terms.n_items, -1)
+        for user, listed in wanted.items():
+            last[listed.items] = user
+        spread, touched = np.zeros(self._sizes, np.uint16), counts > 0
+        spread[touched] = drawn_spread(self._draws, (int(touched.sum()), terms.n_factors))
+        rows, left = self.V.astype(np.float32), self._fixed.copy()
+        out = []
+        for user, listed in wanted.items():
+            items, seed = listed.items, new_seed()
+            corrected = np.flatnonzero(last[items] == user).astype(np.uint32) if self._dealt else None
+            corrections = self._seat(user, listed, seed, left, corrected)
+            first = terms.third_party and not self._dealt and user not in self._met
+            task = Task(
+                self.round, counts[items], rows[items], spread[items], seed, self._dealt, corrected, corrections,
+                self._fixed_spread[items] if first else None,
+            )  # fmt: skip
+            out.append(Outgoing(user, self._channels[user].seal(task.encoded(terms.ring))))
+        self._open, self._arrived = True, set()
+        return [self._roster(self.round, least=1), *out] if terms.third_party else out
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
-        """Take a message: what a user wants, or the total."""
+        """Take a message: what a user rated, the total, or, where there is no third party, an answer."""
         try:
             if sender == THIRD_PARTY and self._third_party is not None:
                 content = self._third_party.open(message)
@@ -130,40 +159,24 @@ class Recommender:
                 raise Refused("the sender is not known")
             else:
                 content = self._channels[sender].open(message)
-                if self._state == "waiting" and not self._terms.third_party:
+                if not self._terms.third_party and kind_of(content)[0] == Answer.kind:
                     self._add(sender, Answer.decoded(content, self._sizes, self._terms.ring))
                 else:
-                    self._note(sender, Wanted.decoded(content, self._sizes))
+                    items = Wanted.decoded(content, self._sizes).items
+                    self._wanted[sender] = _Listed(items, digest_of_items(items))
         except Refused as refusal:
             self.refusals.note(refusal)
         return []
 
-    def deal(self) -> list[Outgoing]:
-        """Close the list of those who take part: send tasks, and to the third party whom to expect."""
-        if self._state != "inviting":
-            raise InvalidArgument("there is no round to be dealt: invite first")
-        if not self._guests:
-            self._discard()
-            return []
-        terms = self._terms
-        counts, last = self._counts(), np.zeros(terms.n_items, np.int64)
-        for user, guest in self._guests.items():
-            last[guest.items] = user
-        spread = np.zeros((terms.n_items, terms.n_factors), np.uint16)
-        touched = counts > 0
-        spread[touched] = drawn_spread(self._draws, (int(touched.sum()), terms.n_factors))
-        rows, left = self.V.astype(np.float32), self._fixed.copy()
-        out = [self._roster(self.round, least=1)] if terms.third_party else []
-        for user, guest in self._guests.items():
-            task = self._task(user, guest, counts, rows, spread, left, last)
-            out.append(Outgoing(user, self._channels[user].seal(task.encoded(terms.ring))))
-        self._state, self._arrived = "waiting", set()
-        return out
-
     def close(self) -> None:
         """End a round without a third party: all that arrived counts."""
-        if self._state == "waiting" and not self._terms.third_party:
+        if self._open and self._arrived and not self._terms.third_party:
             self._update(self._arrived)
+
+    def give_up(self) -> None:
+        """End a round whose total does not come, or was refused: it is discarded whole."""
+        if self._open:
+            self._discard()
 
     def kept(self) -> dict[str, NDArray[Any]]:
         """Return what a simulation needs to go on."""
@@ -174,110 +187,76 @@ class Recommender:
         self.V[:], self._fixed[:], self._fixed_spread[:] = (tensors[name] for name in self.kept())
         self.round, self.discarded = number, discarded
 
-    def give_up(self) -> None:
-        """End a round whose total does not come, or was refused: it is discarded whole."""
-        if self._state != "idle":
-            self._discard()
+    def _seat(
+        self, user: int, wanted: _Listed, seed: bytes, left: Words, corrected: NDArray[np.uint32] | None
+    ) -> Words | None:
+        """Note a user's mask and pieces; what is dealt is taken from `left` (out), and the last gets all that is left.
 
-    def _task(
-        self, user: int, guest: _Guest, counts: NDArray[np.uint32], rows: NDArray[np.float32],
-        spread: NDArray[np.uint16], left: Words, last: NDArray[np.int64],
-    ) -> Task:  # fmt: skip
-        """Return a user's task; what is dealt is taken from `left`, and the last user of an item gets all of it."""
-        items, ring = guest.items, self._terms.ring
-        guest.mask_seed = new_seed()
-        dealt_seed = corrected = corrections = fixed = None
-        if self._dealt:
-            dealt_seed = new_seed()
-            guest.dealt = mask_words(dealt_seed, DEALT, items.size * self._terms.n_factors, ring).reshape(
-                items.size, -1
-            )
-            corrected = np.flatnonzero(last[items] == user).astype(np.uint32)
-            if len(corrected):
-                corrections = left[items[corrected]]
-                guest.dealt = guest.dealt.copy()
-                guest.dealt[corrected] = corrections
-            subtract_rows(left, items, guest.dealt)
-        elif self._terms.third_party and user not in self._met:
-            fixed = self._fixed_spread[items]
-        return Task(
-            self.round, counts[items], rows[items], spread[items], guest.mask_seed, dealt_seed, corrected, corrections,
-            fixed,
-        )  # fmt: skip
+        Returned are the pieces that are not from the seed.
+        """
+        ring, shape = self._terms.ring, (len(wanted.items), self._terms.n_factors)
+        if corrected is None:
+            self._guests[user] = _Guest(wanted, mask_words(seed, ring, *shape))
+            return None
+        mask, dealt = mask_words(seed, ring, 2, *shape)
+        corrections = left[wanted.items[corrected]]
+        if len(corrected):
+            dealt = dealt.copy()
+            dealt[corrected] = corrections
+        subtract_rows(left, wanted.items, dealt)
+        self._guests[user] = _Guest(wanted, mask, dealt)
+        return corrections
 
     def _roster(self, number: int, least: int) -> Outgoing:
         assert self._third_party is not None
-        users = np.array(sorted(self._guests), np.uint32)
-        digests = np.array([self._guests[int(user)].digest for user in users], np.uint64)
-        content = Roster(number, users, digests, least).encoded()
+        users = sorted(self._guests)
+        digests = np.array([self._guests[user].wanted.digest for user in users], np.uint64)
+        content = Roster(number, np.array(users, np.uint32), digests, least).encoded()
         return Outgoing(THIRD_PARTY, self._third_party.seal(content))
 
-    @property
-    def _sizes(self) -> Sizes:
-        return Sizes(self._terms.n_items, self._terms.n_factors)
-
-    def _counts(self) -> NDArray[np.uint32]:
-        """Return how many users of the round rated each item."""
-        wanted = [guest.items for guest in self._guests.values()]
-        return np.bincount(np.concatenate(wanted), minlength=self._terms.n_items).astype(np.uint32)
-
-    def _note(self, sender: int, wanted: Wanted) -> None:
-        if self._state != "inviting" or wanted.round != self.round:
-            raise Refused("the round is another one")
-        if sender not in self._invited:
-            raise Refused("the sender was not invited")
-        if sender in self._guests:
-            raise Refused("the sender has said already what is wanted")
-        self._guests[sender] = _Guest(wanted.items, digest_of_items(wanted.items))
+    def _counts(self, wanted: Iterable[_Listed]) -> NDArray[np.uint32]:
+        """Return how many of these users rated each item."""
+        items = np.concatenate([one.items for one in wanted])
+        return np.bincount(items, minlength=self._terms.n_items).astype(np.uint32)
 
     def _add(self, sender: int, answer: Answer) -> None:
-        if answer.round != self.round or sender not in self._guests:
+        if not self._open or answer.round != self.round or sender not in self._guests:
             raise Refused("the answer is of another round")
         if sender in self._arrived:
             raise Refused("the sender has answered already")
-        if digest_of_items(answer.items) != self._guests[sender].digest:
+        if digest_of_items(answer.items) != self._guests[sender].wanted.digest:
             raise Refused("the answer is not for the items that were asked for")
         self._arrived.add(sender)
         add_rows(self._sums, answer.items, answer.words)
 
     def _finish(self, total: Total) -> None:
-        if self._state != "waiting" or total.round != self.round:
+        if not self._open or total.round != self.round:
             raise Refused("the total is of another round")
-        present = {int(user) for user in total.users}
+        present = set(total.users.tolist())
         if not present:
             self._discard()
             return
         if not present <= self._guests.keys():
             raise Refused("the total has users who were not asked")
-        touched = np.zeros(self._terms.n_items, np.bool_)
-        for user in present:
-            touched[self._guests[user].items] = True
-        if not np.array_equal(np.flatnonzero(touched), total.items):
+        counts = self._counts(self._guests[user].wanted for user in present)
+        if not np.array_equal(np.flatnonzero(counts), total.items):
             raise Refused("the total is not for the items of its users")
         self._sums[total.items] = total.words
-        self._take_off(present)
+        for user, guest in self._guests.items():
+            if user in present:
+                subtract_rows(self._sums, guest.wanted.items, guest.mask)
+            elif guest.dealt is not None:
+                add_rows(self._sums, guest.wanted.items, guest.dealt)
         if total.round == SETUP_ROUND:
             self._fixed[:] = self._sums
             self._reset()
         else:
             self._update(present)
 
-    def _take_off(self, present: set[int]) -> None:
-        """Take masks off the sums, and put back pieces of the fixed noise of those who are not in them."""
-        ring, width = self._terms.ring, self._terms.n_factors
-        for user, guest in self._guests.items():
-            if user in present:
-                mask = mask_words(guest.mask_seed, MASK, guest.items.size * width, ring)
-                subtract_rows(self._sums, guest.items, mask.reshape(-1, width))
-            elif guest.dealt is not None:
-                add_rows(self._sums, guest.items, guest.dealt)
-
     def _update(self, present: set[int]) -> None:
         """Take a step along the mean of the gradients of those who are in the sums."""
-        self._guests = {user: guest for user, guest in self._guests.items() if user in present}
-        counts = self._counts()
-        items = np.flatnonzero(counts)
-        terms = self._terms
+        counts = self._counts(self._guests[user].wanted for user in present)
+        items, terms = np.flatnonzero(counts), self._terms
         gradients = terms.ring.signed(self._sums[items]) / (terms.steps * counts[items, None])
         self.V[items] -= terms.rate * (gradients + 2 * terms.item_penalty * self.V[items])
         self._met |= present
@@ -289,7 +268,7 @@ class Recommender:
 
     def _reset(self) -> None:
         self._sums[:] = 0
-        self._guests, self._invited, self._state = {}, set(), "idle"
+        self._guests, self._open = {}, False
 
     def __repr__(self) -> str:
         return f"Recommender(round {self.round})"

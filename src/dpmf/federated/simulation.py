@@ -23,7 +23,7 @@ from dpmf.federated.drawing import Draws
 from dpmf.federated.keeping import kept, take_up
 from dpmf.federated.messages import Sizes
 from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY, Outgoing
-from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, BEFORE_ASKING, Population
+from dpmf.federated.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.federated.recommender import Recommender
 from dpmf.federated.scenario import Scenario
 from dpmf.federated.third_party import ThirdParty
@@ -116,6 +116,7 @@ class Simulation:
             raise InvalidArgument("there are no ratings to learn from")
         come, leave = (scenario.come, scenario.leave) if scenario.dealt else (1.0, 0.0)
         self.population = Population(present, come, leave, scenario.seed)
+        self._joined: set[int] = set()  # who has said what they rated since they came
         self.traffic = Traffic()
         self.history: list[EpochRecord] = []
         self.done, self.seconds, self._shown = 0, 0.0, 0.0
@@ -126,7 +127,7 @@ class Simulation:
         if self.scenario.dealt and not self.done:
             self._set_up()
         while self.done < self.scenario.rounds:
-            self.population.tick()
+            self._joined.difference_update(self.population.tick())
             self.play()
             self.done += 1
             stop = False
@@ -145,14 +146,14 @@ class Simulation:
         chosen = self.population.choose(self.scenario.per_round if self.scenario.dealt else len(self.population.online))
         moments = dict(zip(chosen.tolist(), self.population.moments(len(chosen)).tolist(), strict=True))
         began, spent = time.perf_counter(), Spent()
+        recommender = self.recommender
         for user in moments:
-            self.user(user)
-        recommender, third_party = self.recommender, self.third_party
-        for outgoing in recommender.invite(list(moments)):
-            if moments[outgoing.to] != BEFORE_ASKING:
-                for wanted in self._deliver(outgoing, spent):
-                    recommender.receive(outgoing.to, wanted.message)
-        for outgoing in recommender.deal():
+            if user not in self._joined:
+                self._joined.add(user)
+                wanted = self.user(user).join()
+                spent.add(user, 0, len(wanted.message), 0.0)
+                recommender.receive(user, wanted.message)
+        for outgoing in recommender.deal(list(moments)):
             if outgoing.to == THIRD_PARTY:
                 self._to_third_party(RECOMMENDER, outgoing.message, spent)
             elif moments[outgoing.to] != BEFORE_ANSWERING:
@@ -161,7 +162,7 @@ class Simulation:
                         self._to_third_party(outgoing.to, answer.message, spent)
                     else:
                         recommender.receive(outgoing.to, answer.message)
-        if third_party is None:
+        if self.third_party is None:
             recommender.close()
         else:
             self._close(spent)
@@ -233,8 +234,9 @@ class Simulation:
 
     def _leave(self, moments: dict[int, int]) -> None:
         """Let those who left in the middle of the round be offline after it."""
-        left = [user for user, moment in moments.items() if moment <= AFTERWARDS]
+        left = [user for user, moment in moments.items() if moment != STAYS]
         self.population.send_off(left)
+        self._joined.difference_update(left)
 
     def _report(self, callbacks: tuple[Callback, ...]) -> bool:
         """Measure the training error, and tell whoever wants to know; return whether somebody wants to stop."""

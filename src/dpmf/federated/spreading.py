@@ -27,6 +27,7 @@ from dpmf.kernels.answering import count_codes, spread_roots
 _SHIFT = 12
 _BINS = 1 << (16 - _SHIFT)
 _SIGNIFICANCE = 1e-9  # of a look at an honest recommender's numbers
+_TOLERATED = math.log(2 / _SIGNIFICANCE) / 2
 
 
 class Watch:
@@ -37,24 +38,18 @@ class Watch:
     Massart).
     """
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_counts", "_n")
 
     def __init__(self) -> None:
-        self._counts = np.zeros(_BINS, np.int64)
+        self._counts, self._n = np.zeros(_BINS, np.int64), 0
 
     def look(self, codes: NDArray[np.uint16]) -> None:
         """Take numbers into account, or refuse them."""
         counts = self._counts.copy()
-        count_codes(codes, _SHIFT, counts)
-        found = counts.cumsum()
-        n = int(found[-1])
-        distance = float(np.abs(found / n - _EVEN).max())
-        if distance > math.sqrt(math.log(2 / _SIGNIFICANCE) / (2 * n)):
+        n = self._n + codes.size
+        if count_codes(codes, _SHIFT, counts) > math.sqrt(_TOLERATED / n):
             raise Refused("the spread of the noise is not drawn as it should be")
-        self._counts = counts
-
-
-_EVEN = np.arange(1, _BINS + 1) / _BINS
+        self._counts, self._n = counts, n
 
 
 def drawn_spread(draws: Draws, shape: tuple[int, int]) -> NDArray[np.uint16]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.words import Ring
@@ -64,27 +65,27 @@ class Terms:
                 f"{self.ring.n_bytes} bytes: take a larger epsilon, or fewer users"
             )
 
-    @property
+    @cached_property
     def width(self) -> float:
         """D, the width of the scale."""
         return self.scale[1] - self.scale[0]
 
-    @property
+    @cached_property
     def amplitude(self) -> float:
         """The scale of the Laplace noise on every coordinate of an item's gradient: 2 D √K / ε."""
         return 2 * self.width * math.sqrt(self.n_factors) / self.epsilon
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """Of masked numbers."""
         return Ring(4)
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The largest coordinate of one user's gradient; beyond it, it is cut off."""
         return 4 * self.radius * max(abs(self.scale[0]), abs(self.scale[1]))
 
-    @property
+    @cached_property
     def steps(self) -> float:
         """How many steps of the grid make a unit: as many as leave room for the sum of a round, a power of two."""
         noises = 2 if self.third_party else 1 + self.most_users

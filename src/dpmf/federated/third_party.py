@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.masks import SECRET, mask_words, new_seed
+from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.messages import Answer, Roster, Sizes, Total, digest_of_items
 from dpmf.federated.parties import RECOMMENDER, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
@@ -48,13 +48,13 @@ class ThirdParty:
         self._channels: dict[int, Channel] = {}
         self._round = -1  # the last that was opened
         self._roster: Roster | None = None
+        self._expected: dict[int, int] = {}  # users, and the digests of what they will answer for
         self._arrived: set[int] = set()
         self._sums = np.zeros((sizes.n_items, sizes.n_factors), ring.dtype)
         self._touched = np.zeros(sizes.n_items, np.bool_)
         self._secret: NDArray[Any] | None = None
         if dealt:
-            words = mask_words(new_seed(), SECRET, sizes.n_items * sizes.n_factors, ring)
-            self._secret = words.reshape(self._sums.shape)
+            self._secret = mask_words(new_seed(), ring, *sizes)
         self.refusals = Refusals("the third party")
 
     def admit(self, user: int, public: bytes) -> None:
@@ -115,16 +115,16 @@ class ThirdParty:
             raise Refused("a round is open already")
         self._forget()
         self._round, self._roster = roster.round, roster
+        self._expected = dict(zip(roster.users.tolist(), roster.digests.tolist(), strict=True))
 
     def _add(self, sender: int, answer: Answer) -> None:
         if self._roster is None or answer.round != self._roster.round:
             raise Refused("the answer is of another round")
-        place = int(np.searchsorted(self._roster.users, sender))
-        if place == len(self._roster.users) or self._roster.users[place] != sender:
+        if sender not in self._expected:
             raise Refused("the sender is not on the roster")
         if sender in self._arrived:
             raise Refused("the sender has answered already")
-        if digest_of_items(answer.items) != self._roster.digests[place]:
+        if digest_of_items(answer.items) != self._expected[sender]:
             raise Refused("the answer is not for the items that were asked for")
         self._arrived.add(sender)
         self._touched[answer.items] = True

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import Channel, KeyPair
 from dpmf.federated.drawing import Draws
-from dpmf.federated.masks import DEALT, MASK, mask_words
-from dpmf.federated.messages import Answer, Invitation, SetUp, Sizes, Task, Wanted, kind_of
+from dpmf.federated.masks import mask_words
+from dpmf.federated.messages import Answer, SetUp, Sizes, Task, Wanted, kind_of
 from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 from dpmf.federated.spreading import Watch, pieces, whole_noise
@@ -38,7 +38,7 @@ class User:
     """
 
     __slots__ = (
-        "_draws", "_items", "_pace", "_recommender", "_round", "_terms", "_third_party", "_values", "_wanted",
+        "_draws", "_items", "_pace", "_recommender", "_round", "_terms", "_third_party", "_values",
         "_watch", "fixed", "profile", "public", "refusals",
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ class User:
         self.public = keys.public
         self._recommender = Channel(keys, recommender)
         self._third_party = None if third_party is None else Channel(keys, third_party)
-        self._round = self._wanted = -1  # the last that was answered, and the last that was asked for
+        self._round = -1  # the last that was answered
         self._watch, self.fixed = Watch(), np.zeros((0, terms.n_factors), np.int64)
         self.profile = self._draws.normals(terms.n_factors).astype(np.float64)
         self.profile *= terms.radius / np.linalg.norm(self.profile)
@@ -75,18 +75,20 @@ class User:
         )  # fmt: skip
         self.refusals = Refusals("a user")
 
+    def join(self) -> Outgoing:
+        """Say which items' profiles are needed, on coming and whenever there are others."""
+        return Outgoing(RECOMMENDER, self._recommender.seal(Wanted(self._items).encoded()))
+
     def receive(self, message: bytes) -> list[Outgoing]:
         """Take a message from the recommender, and return what there is to send."""
         try:
             content = self._recommender.open(message)
             kind, _ = kind_of(content)
-            if kind == Invitation.kind:
-                return self._ask(Invitation.decoded(content))
             if kind == Task.kind:
                 task = Task.decoded(content, len(self._items), self._terms.n_factors, self._terms.ring)
                 return self._answer(task)
             if kind == SetUp.kind:
-                return self._set_up(SetUp.decoded(content, self._sizes))
+                return self._set_up(SetUp.decoded(content, Sizes(self._terms.n_items, self._terms.n_factors)))
             raise Refused("the message is of another kind")
         except Refused as refusal:
             self.refusals.note(refusal)
@@ -97,27 +99,16 @@ class User:
         self.profile[:], self.fixed = profile, np.array(fixed)
         self._round = number
 
-    @property
-    def _sizes(self) -> Sizes:
-        return Sizes(self._terms.n_items, self._terms.n_factors)
-
-    def _ask(self, invitation: Invitation) -> list[Outgoing]:
-        if invitation.round <= max(self._round, self._wanted):
-            raise Refused("the round is not a new one")
-        self._wanted = invitation.round
-        return [Outgoing(RECOMMENDER, self._recommender.seal(Wanted(invitation.round, self._items).encoded()))]
-
     def _answer(self, task: Task) -> list[Outgoing]:
-        if task.round != self._wanted or task.round <= self._round:
-            raise Refused("the task is of another round")
+        if task.round <= self._round:
+            raise Refused("the round is not a new one")
         terms, shape = self._terms, (len(self._items), self._terms.n_factors)
         self._watch.look(task.spread)
         if task.fixed_spread is not None and not len(self.fixed):  # else an answer was lost, not the noise
             self._draw_fixed(task.fixed_spread, task.counts)
         self._round = task.round
         if terms.third_party:
-            words = mask_words(task.mask_seed, MASK, task.spread.size, terms.ring).reshape(shape)
-            words = words + _dealt(task, shape, terms)
+            words = _hiding(task, terms)
             normals = self._draws.normals(task.spread.size)
         else:
             scale = 2 * terms.width / terms.epsilon
@@ -147,8 +138,9 @@ class User:
         self._watch.look(spread)
         self._round = 0
         counts = np.full(terms.n_items, message.n_users, np.uint32)
-        words = mask_words(message.mask_seed, MASK, spread.size, terms.ring).reshape(spread.shape)
-        words = words + terms.ring.words(pieces(self._draws, spread, counts, terms.amplitude, terms.steps))
+        words = mask_words(message.seed, terms.ring, *spread.shape) + terms.ring.words(
+            pieces(self._draws, spread, counts, terms.amplitude, terms.steps)
+        )
         everything = np.arange(terms.n_items, dtype=np.uint32)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(Answer(0, everything, words).encoded(terms.ring)))]
 
@@ -159,12 +151,13 @@ class User:
         raise InvalidArgument("a user cannot be copied or pickled: profile and keys stay where they are")
 
 
-def _dealt(task: Task, shape: tuple[int, int], terms: Terms) -> Any:
-    """Return the pieces of the fixed noise that were dealt to the user, in words."""
-    if task.dealt_seed is None:
-        return terms.ring.dtype.type(0)
-    words = mask_words(task.dealt_seed, DEALT, shape[0] * shape[1], terms.ring).reshape(shape)
+def _hiding(task: Task, terms: Terms) -> NDArray[Any]:
+    """Return the words that hide the answer, with the pieces of the fixed noise that were dealt to the user."""
+    shape = task.rows.shape
+    if not task.dealt:
+        return mask_words(task.seed, terms.ring, *shape).copy()
+    mask, dealt = mask_words(task.seed, terms.ring, 2, *shape)
+    words: NDArray[Any] = mask + dealt
     if task.corrected is not None and len(task.corrected):
-        words = words.copy()
-        words[task.corrected] = task.corrections
+        words[task.corrected] += task.corrections - dealt[task.corrected]
     return words

@@ -14,6 +14,7 @@ in size are kept exactly; a sum is right whenever the true sum is below P/2, wha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,12 @@ class Ring:
                 return cls(n_bytes)
         raise InvalidArgument(f"sums of up to {largest:.3g} steps do not fit into {_MOST_BYTES} bytes: take less noise")
 
-    @property
+    @cached_property
     def half(self) -> int:
         """P/2: signed numbers are from -P/2 to below it."""
         return 1 << (8 * self.n_bytes - 1)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """How words are kept in memory: bits above P may be anything."""
         return np.dtype("<u4" if self.n_bytes <= 4 else "<u8")

@@ -117,6 +117,18 @@ def answer_round_reference(
 
 
 @kernel
+def in_range(counts: NDArray[np.uint32], most: int, rows: NDArray[np.float32], largest: float) -> bool:
+    """Tell whether counts are from 1 to `most`, and rows finite numbers of at most this size."""
+    for count in counts:
+        if not 1 <= count <= most:
+            return False
+    flat, wrong = rows.ravel(), 0
+    for place in range(len(flat)):  # no way out of the loop, so that it is done in vectors
+        wrong += not abs(flat[place]) <= largest
+    return wrong == 0
+
+
+@kernel
 def add_rows(sums: NDArray[Any], items: NDArray[np.uint32], words: NDArray[Any]) -> None:
     """Add words, shape (n, K), to the rows of these items in sums (out), modulo the size of a word."""
     for place in range(len(items)):
@@ -135,7 +147,15 @@ def subtract_rows(sums: NDArray[Any], items: NDArray[np.uint32], words: NDArray[
 
 
 @kernel
-def count_codes(codes: NDArray[np.uint16], shift: int, counts: NDArray[np.int64]) -> None:
-    """Add to counts (out) how often each value of codes >> shift occurs."""
+def count_codes(codes: NDArray[np.uint16], shift: int, counts: NDArray[np.int64]) -> float:
+    """Add to counts (out) how often each value of codes >> shift occurs.
+
+    Returned is the greatest distance, at the edges, between the distribution of all that was counted and an even one.
+    """
     for code in codes.flat:
         counts[code >> shift] += 1
+    total, below, distance = counts.sum(), 0, 0.0
+    for place in range(len(counts)):
+        below += counts[place]
+        distance = max(distance, abs(below / total - (place + 1) / len(counts)))
+    return distance

@@ -3,6 +3,7 @@
 * Full batches with Gaussian noise compose exactly; see `dpmf.privacy.gaussian`.
 * As soon as a step is Poisson-sampled, everything is composed by the privacy loss distributions (PLD) of
   `dp-accounting`, which this module alone imports. They are rounded pessimistically.
+* Noise of gamma-distributed length costs ε alone. That adds up, and is added to the ε of all else.
 * Rényi accounting (`renyi_epsilon`) is a cross-check by other means: it can only be larger.
 * A claim counts as unbounded.
 
@@ -10,7 +11,7 @@ Whatever an event's noise multiplier is relative to is said in its docstring, on
 `GaussianEvent` already holds the sensitivity for the guarantee's neighbours, while PLD applies a factor of 2 of its own
 for "replace", and the Rényi accountant of `dp-accounting` 0.6 none: both are dealt with here and nowhere else.
 
-The noise that is really drawn is not exactly Gaussian. If the ideal mechanism is (ε, δ)-private, the real one is
+The noise that is really drawn is not exactly the ideal one. If the ideal mechanism is (ε, δ)-private, the real one is
 (ε + x, e^x δ + y)-private with x and y from `sampler_slack`; the functions here return figures of the real one.
 
 >>> round(epsilon_of([GaussianEvent("sums", noise_multiplier=4.0, count=16)], 1e-6), 4)
@@ -29,9 +30,10 @@ from typing import Any
 
 from dpmf.errors import InvalidArgument
 from dpmf.privacy.budget import check_neighbours
-from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dpmf.privacy.noise import slack as sampler_slack_at
+from dpmf.privacy.norm_noise import SLACK_WEIGHT
 
 # Poisson-sampled steps: what is refused, since neither numbers nor time could be vouched for.
 MOST_SAMPLED_STEPS = 10**6
@@ -41,6 +43,7 @@ LEAST_SAMPLED_DELTA = 1e-10
 MOST_SAMPLED_EPSILON = 1000.0  # by Rényi accounting; beyond it, the answer is infinity
 
 _HAIR = 1e-10
+_ROUNDING = 1e-15  # more than a division, a sum or a difference loses
 _ROUNDS = 100
 _LARGEST_EXPONENT = 700.0  # e to more than that is no number any more
 
@@ -57,7 +60,10 @@ class _Curve:
 
 
 def sampler_slack(coordinates: int, epsilon: float) -> tuple[float, float]:
-    """Return x and y for so many released numbers; epsilon is that of the ideal mechanism, or larger."""
+    """Return x and y for so many released numbers; epsilon is that of the ideal mechanism, or larger.
+
+    A number with noise of gamma-distributed length counts `SLACK_WEIGHT` times.
+    """
     return sampler_slack_at(coordinates, epsilon, 0.0)
 
 
@@ -125,23 +131,44 @@ def renyi_epsilon(events: Sequence[Event], delta: float, *, neighbours: str = "a
         return math.inf
     if neighbours == "replace" and _sampled(events):
         raise InvalidArgument("there is no Rényi bound for Poisson-sampled steps with neighbours='replace'")
-    return _renyi(events, delta)
+    return _renyi(events, delta) + pure_epsilon(events)
+
+
+def pure_epsilon(events: Sequence[Event]) -> float:
+    """Return what noise of gamma-distributed length costs, whatever δ is: Σ count / noise_multiplier, rounded up."""
+    pure = [one for one in events if isinstance(one, NormNoiseEvent)]
+    return math.fsum(one.count / one.noise_multiplier for one in pure) * (1 + _ROUNDING)
 
 
 def _curve(events: Sequence[Event], delta: float, neighbours: str) -> _Curve:
     check_neighbours(neighbours)
-    unknown = [one for one in events if not isinstance(one, GaussianEvent | PoissonGaussianEvent | ClaimEvent)]
+    unknown = [one for one in events if not isinstance(one, Event)]
     if unknown:
         raise InvalidArgument(f"{unknown[0]!r} is not an event that the accountant knows")
     if any(isinstance(one, ClaimEvent) for one in events):
         return _UNBOUNDED
-    if _sampled(events):
-        return _sampled_curve(events, delta, neighbours)
     gdp = gdp_of(events)
-    return _Curve(lambda epsilon: gaussian_delta(gdp, epsilon), lambda delta: gaussian_epsilon(gdp, delta))
+    if _sampled(events):
+        gaussian = _sampled_curve(events, delta, neighbours)
+    else:
+        gaussian = _Curve(lambda epsilon: gaussian_delta(gdp, epsilon), lambda delta: gaussian_epsilon(gdp, delta))
+    pure = pure_epsilon(events)
+    return _with_pure(gaussian, pure) if pure > 0 else gaussian
 
 
 _UNBOUNDED = _Curve(lambda _: 1.0, lambda _: math.inf)
+
+
+def _with_pure(rest: _Curve, pure: float) -> _Curve:
+    """Compose with what is (pure, 0)-private, by the proposition on several releases in docs/proofs/norm-noise.md."""
+
+    def delta(epsilon: float) -> float:
+        if epsilon >= pure:
+            return rest.delta((epsilon - pure) * (1 - _ROUNDING))
+        missed = rest.delta(0.0)
+        return missed + (1 - missed) * -math.expm1(epsilon - pure) / (1 + math.exp(-pure))
+
+    return _Curve(delta, lambda delta: rest.epsilon(delta) + pure)
 
 
 def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _Curve:
@@ -231,4 +258,9 @@ def _sampled_kinds(events: Sequence[Event]) -> Counter[tuple[float, float]]:
 
 
 def _coordinates(events: Sequence[Event]) -> int:
-    return sum(one.coordinates for one in events if not isinstance(one, ClaimEvent))
+    """Return how many numbers with Gaussian noise would cost as much slack."""
+    return sum(
+        one.coordinates * (SLACK_WEIGHT if isinstance(one, NormNoiseEvent) else 1)
+        for one in events
+        if not isinstance(one, ClaimEvent)
+    )

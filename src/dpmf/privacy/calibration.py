@@ -1,6 +1,6 @@
 """How much noise a budget asks for: the accountant, inverted.
 
-What comes back are events, ready to be carried out and recorded: draw noise of standard deviation
+What comes back are events, ready to be carried out and recorded: draw noise of standard deviation (or scale)
 `event.noise_multiplier` × the sensitivity that the event's docstring names. `epsilon_of` of the events never exceeds
 the budget.
 
@@ -15,14 +15,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpmf.errors import InvalidArgument
+from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.privacy.accounting import LEAST_SAMPLED_NOISE, Slack, epsilon_of, renyi_epsilon, sampler_slack
 from dpmf.privacy.budget import Budget
-from dpmf.privacy.events import GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.events import Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.gaussian import log_gaussian_delta
+from dpmf.privacy.norm_noise import SLACK_WEIGHT
 
 _TIGHT = 1e-13
 _MOST_NOISE = 1e6
+_NEXT_TO_NO_COST = 1e100
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,47 @@ def poisson_event(
     # Rényi accounting is quick and seldom far off: begin where it ends.
     rough = _least_noise(fits_roughly, start=1.0, step=2.0, tight=1e-2, budget=budget)
     return event(_least_noise(fits, start=rough, step=1.25, tight=1e-3, budget=budget))
+
+
+def norm_event(
+    budget: Budget, what: str, *, count: int = 1, coordinates: int, spent: Sequence[Event] = ()
+) -> NormNoiseEvent:
+    """Return the event with the least noise of gamma-distributed length that fits into what `spent` leaves of a budget.
+
+    Args:
+        budget: of everything together.
+        what: what is released, in words.
+        count: how often.
+        coordinates: how many numbers that makes, over all `count` times.
+        spent: what else is planned.
+
+    Raises:
+        BudgetExceeded: nothing is left.
+
+    >>> round(norm_event(Budget(0.5), "item noise", coordinates=1000).noise_multiplier, 6)
+    2.0
+    """
+    cheapest = NormNoiseEvent(what, _NEXT_TO_NO_COST, count, coordinates)
+    _within_reach(budget, coordinates * SLACK_WEIGHT, sampler_slack)
+
+    def slack_at_the_end(coordinates: int, _: float) -> tuple[float, float]:
+        return sampler_slack(coordinates, budget.epsilon)
+
+    # All of the budget will be used up, so this is the slack that there will be, and the rest is what is left.
+    others = epsilon_of([*spent, cheapest], budget.delta, neighbours=budget.neighbours, slack=slack_at_the_end)
+    left, shaved = budget.epsilon - others, 1e-12
+    if not left > 0:
+        raise BudgetExceeded(
+            f"epsilon={budget.epsilon:g} leaves nothing for {what!r}: the rest costs epsilon={others:g} at "
+            f"delta={budget.delta:g}"
+        )
+    while True:
+        event = NormNoiseEvent(what, count / left, count, coordinates)
+        if epsilon_of([*spent, event], budget.delta, neighbours=budget.neighbours) <= budget.epsilon:
+            return event
+        if shaved > 0.5:
+            raise InvalidArgument(_too_small(budget))
+        left, shaved = left * (1 - shaved), 2 * shaved
 
 
 def _least_noise(fits: Callable[[float], bool], *, start: float, step: float, tight: float, budget: Budget) -> float:

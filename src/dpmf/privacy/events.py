@@ -1,7 +1,7 @@
 """What was done to the data, in terms that an accountant can add up.
 
 Throughout, "the released sum" is Σ_i f(i), a vector with one bounded contribution f(i) of each user, rounded to a
-public grid, and "noise" is independent Gaussian noise of the same standard deviation in every direction. A later
+public grid, and "Gaussian noise" is independent and of the same standard deviation in every direction. A later
 sum may depend on what earlier ones released.
 
 >>> GaussianEvent("item sums", noise_multiplier=4.0, count=3, coordinates=600).to_json()["noise_multiplier"]
@@ -85,6 +85,36 @@ class PoissonGaussianEvent:
 
 
 @dataclass(frozen=True)
+class NormNoiseEvent:
+    """A table of rows of numbers, released `count` times with noise of uniform direction and gamma-distributed length.
+
+    Each row has noise z of its own, with a density proportional to exp(-‖z‖₂ / b); for rows of K numbers the length is
+    Gamma(K, b). It costs ε = count / noise_multiplier, and no δ but that of the sampler: docs/proofs/norm-noise.md.
+
+    Attributes:
+        what: what was released, in words.
+        noise_multiplier: b / sensitivity of the table, where the sensitivity is the greatest L2 distance by which *one
+            row* may differ between two data sets that are neighbours *in the relation of the guarantee*, all other rows
+            being equal. If several rows may differ, it is the greatest sum of the L2 distances of all rows.
+        count: how often, each time with fresh noise; the table may be another one each time.
+        coordinates: how many numbers were released at most, over all `count` times.
+    """
+
+    kind: ClassVar[str] = "gamma-length-noise"
+    what: str
+    noise_multiplier: float
+    count: int = 1
+    coordinates: int = 0
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"kind": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
 class ClaimEvent:
     """Something that was published on the strength of a claim which no accountant here can check or compose.
 
@@ -108,8 +138,10 @@ class ClaimEvent:
         return {"kind": self.kind, **asdict(self)}
 
 
-Event: TypeAlias = GaussianEvent | PoissonGaussianEvent | ClaimEvent
-_KINDS: dict[str, type[Event]] = {one.kind: one for one in (GaussianEvent, PoissonGaussianEvent, ClaimEvent)}
+Event: TypeAlias = GaussianEvent | PoissonGaussianEvent | NormNoiseEvent | ClaimEvent
+_KINDS: dict[str, type[Event]] = {
+    one.kind: one for one in (GaussianEvent, PoissonGaussianEvent, NormNoiseEvent, ClaimEvent)
+}
 
 
 def event_from_json(content: Any) -> Event:
@@ -126,7 +158,7 @@ def event_from_json(content: Any) -> Event:
         raise DamagedFile(f"a {kind.kind} event of this guarantee is damaged: {error}") from None
 
 
-def _check_common(event: GaussianEvent | PoissonGaussianEvent) -> None:
+def _check_common(event: GaussianEvent | PoissonGaussianEvent | NormNoiseEvent) -> None:
     check_text("what", event.what)
     _check_positive("noise_multiplier", event.noise_multiplier)
     for name, least in (("count", 1), ("coordinates", 0)):

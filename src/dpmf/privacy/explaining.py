@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from dpmf.privacy.accounting import delta_of
-from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent
+from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, NormNoiseEvent
 from dpmf.privacy.guarantee import Guarantee
 
 
@@ -167,6 +167,12 @@ def _done(event: Event, unit: str | None) -> str:
         return (
             f"{event.what}: a sum over everybody, released {times} at most, with Gaussian noise of "
             f"{event.noise_multiplier:.4g} times the most that one {unit} can change it."
+        )
+    if isinstance(event, NormNoiseEvent):
+        return (
+            f"{event.what}: a table, released {times} at most, each row with noise in a random direction and of a "
+            f"random length (gamma-distributed), whose scale is {event.noise_multiplier:.4g} times the most that one "
+            f"{unit} can change the table. Of epsilon, this takes {event.count / event.noise_multiplier:.4g}."
         )
     return (
         f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released {times} "

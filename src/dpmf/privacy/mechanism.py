@@ -17,38 +17,45 @@ dpmf.errors.BudgetExceeded: 'counts' was to be released once: releasing it again
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.privacy.events import GaussianEvent, PoissonGaussianEvent
+from dpmf.privacy.events import GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.noise import STEPS_PER_SD, Noise
+from dpmf.privacy.norm_noise import STEPS_PER_SCALE, norm_integers
+
+PlannedEvent: TypeAlias = GaussianEvent | PoissonGaussianEvent | NormNoiseEvent
 
 _MOST_STEPS = 2.0**45  # per unit of sensitivity: 2**17 people may add up to it in one coordinate before int64 ends
 
 
 class Mechanism:
-    """Carries out a plan of releases with Gaussian noise.
+    """Carries out a plan of releases with noise.
 
     Args:
         events: the plan; names of events differ.
         noise: where the noise comes from.
-        n_pieces: of how many pieces of noise a sum is sure to have, where everybody adds one to their own part; the
-            events count each released number as often.
+        n_pieces: how many pieces of noise a sum is sure to have, where everybody adds one to their own part; the events
+            count each released number as often.
     """
 
-    def __init__(self, events: Sequence[GaussianEvent | PoissonGaussianEvent], noise: Noise, n_pieces: int = 1) -> None:
+    def __init__(self, events: Sequence[PlannedEvent], noise: Noise, n_pieces: int = 1) -> None:
         self._events = {event.what: event for event in events}
         if len(self._events) != len(events):
             raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
+        if n_pieces > 1 and any(isinstance(event, NormNoiseEvent) for event in events):
+            raise InvalidArgument("noise of gamma-distributed length is not made of pieces: take n_pieces=1")
         self._noise, self._n_pieces = noise, n_pieces
         self._used = dict.fromkeys(self._events, 0)  # releases made, and those given up
 
     def sd(self, what: str, sensitivity: float) -> float:
         """Return the standard deviation of the noise on each number, for sums of this L2 sensitivity.
 
-        It is what the event's docstring says that its noise multiplier is relative to.
+        The sensitivity is what the event's docstring says that its noise multiplier is relative to. Of noise of
+        gamma-distributed length it is the scale b: in rows of K numbers, each has a standard deviation of √(K + 1)·b.
         """
         if not 0 < sensitivity < np.inf:
             raise InvalidArgument(f"sensitivity={sensitivity!r} of {what!r} should be a number above 0")
@@ -56,7 +63,8 @@ class Mechanism:
 
     def steps(self, what: str, sensitivity: float) -> float:
         """Return how many steps of the grid make a unit of the sum."""
-        steps = STEPS_PER_SD / self.sd(what, sensitivity)
+        per_scale = STEPS_PER_SCALE if isinstance(self._event(what), NormNoiseEvent) else STEPS_PER_SD
+        steps = per_scale / self.sd(what, sensitivity)
         if steps * sensitivity > _MOST_STEPS:
             raise InvalidArgument(f"the noise on {what!r} is too small for the grid: take a smaller epsilon")
         return steps
@@ -64,9 +72,13 @@ class Mechanism:
     def release(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.float64]:
         """Return sums, given in steps, with noise and in units.
 
+        Noise of gamma-distributed length is for tables: sums of shape (rows, K), with noise for each row.
+
         Raises:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
         """
+        if self._n_pieces > 1:
+            raise InvalidArgument(f"{what!r} would have one piece of its noise alone: add all of them up first")
         return self.noisy(what, sums, sensitivity) / self.steps(what, sensitivity)
 
     def noisy(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.int64]:
@@ -82,10 +94,9 @@ class Mechanism:
             raise BudgetExceeded(f"{what!r} has {sums.size} numbers, and {most} at most in the plan")
         if sums.dtype != np.int64:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
-        index, self._used[what] = self._used[what], self._used[what] + 1
-        if self._n_pieces == 1:
-            return sums + self._noise.integers(sums.shape, what, index)
-        return sums + self._noise.pieces(sums.shape, self._n_pieces, what, index)
+        noisy = sums + self._drawn(event, sums.shape)
+        self._used[what] += 1
+        return noisy
 
     def forfeit(self, what: str) -> None:
         """Give up the next release of this name: it stays charged, and nothing is drawn for it.
@@ -105,14 +116,25 @@ class Mechanism:
             if self._used[what] != event.count:
                 raise InvalidArgument(f"{what!r} was released {self._used[what]} times, not {event.count}")
 
-    def _event_with_some_left(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
+    def _drawn(self, event: PlannedEvent, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return noise for the next release of an event, in steps."""
+        what, index = event.what, self._used[event.what]
+        if self._n_pieces > 1:
+            return self._noise.pieces(shape, self._n_pieces, what, index)
+        if not isinstance(event, NormNoiseEvent):
+            return self._noise.integers(shape, what, index)
+        if len(shape) != 2:
+            raise InvalidArgument(f"{what!r} of shape {shape} should be a table, with noise for each of its rows")
+        return norm_integers(self._noise, (shape[0], shape[1]), what, index)
+
+    def _event_with_some_left(self, what: str) -> PlannedEvent:
         event = self._event(what)
         if self._used[what] == event.count:
             often = "once" if event.count == 1 else f"{event.count} times"
             raise BudgetExceeded(f"{what!r} was to be released {often}: releasing it again is not in the plan")
         return event
 
-    def _event(self, what: str) -> GaussianEvent | PoissonGaussianEvent:
+    def _event(self, what: str) -> PlannedEvent:
         if what not in self._events:
             raise BudgetExceeded(f"{what!r} is not in the plan: name what is released in an event")
         return self._events[what]

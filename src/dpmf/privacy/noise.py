@@ -161,6 +161,16 @@ class Noise:
             np.less(words, np.uint64(threshold), out=part)
         return coins
 
+    def words(self, shape: int | tuple[int, ...], label: str, index: int) -> NDArray[np.uint64]:
+        """Return independent words of 64 uniform bits, for other samplers."""
+        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        stream = _key_stream(self._key(size, label, index), 0)
+        words = np.empty(size, _COIN)
+        for start in range(0, size, _CHUNK):
+            part = words[start : start + _CHUNK]
+            stream.update_into(_ZEROS[: part.nbytes], part.data.cast("B"))
+        return words.reshape(shape)
+
     def _key(self, size: int, label: str, index: int) -> bytes:
         """Return the key of one draw, once."""
         if not 0 <= size <= _MOST_DRAWS:

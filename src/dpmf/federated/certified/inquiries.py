@@ -73,7 +73,7 @@ class Inquiry:
     def decoded(cls, content: bytes, agreement: Agreement) -> Inquiry:
         """Read a message, or refuse it."""
         reader, n_items = _reader(content, cls.kind, agreement), agreement.n_items
-        digest, seed = reader.take(DIGEST_BYTES), reader.take(SEED_BYTES)
+        digest, seed = bytes(reader.take(DIGEST_BYTES)), bytes(reader.take(SEED_BYTES))
         if digest != agreement.digest:
             raise Refused("the question is of another agreement")
         weights, width, fit = reader.array(_F8, n_items).copy(), agreement.width(reader.round), None
@@ -130,7 +130,7 @@ class Expected:
     def decoded(cls, content: bytes, agreement: Agreement) -> Expected:
         """Read a message, or refuse it."""
         reader = _reader(content, cls.kind, agreement)
-        digest, users = reader.take(DIGEST_BYTES), reader.places(1 << 32)
+        digest, users = bytes(reader.take(DIGEST_BYTES)), reader.places(1 << 32)
         reader.end()
         if digest != agreement.digest:
             raise Refused("the round is of another agreement")

@@ -21,7 +21,7 @@ from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.inquiries import Expected, Inquiry, Total
 from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.masks import MASK, mask_words, new_seed
+from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 from dpmf.methods.questions import Counts, Headcount, Noisy, Question
@@ -137,7 +137,7 @@ class Recommender:
         ring = self._agreement.ring(total.round)
         words = total.words.copy()
         for user in total.users:
-            words -= mask_words(seeds[int(user)], MASK, len(words), ring)
+            words -= mask_words(seeds[int(user)], ring, len(words))
         return ring.signed(words)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:

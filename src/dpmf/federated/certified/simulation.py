@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -100,7 +101,7 @@ class CertifiedScenario:
         n_users = ratings.n_users if self.per_round is None else min(self.per_round, ratings.n_users)
         return Agreement(
             ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users,
-            int(self.dropouts * n_users), int(self.colluders * n_users), self.n_factors, self.n_epochs,
+            math.ceil(self.dropouts * n_users), math.ceil(self.colluders * n_users), self.n_factors, self.n_epochs,
             self.regularization, self.per_item,
         )  # fmt: skip
 

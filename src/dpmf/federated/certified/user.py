@@ -21,7 +21,7 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.inquiries import Answer, Inquiry
 from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.masks import MASK, mask_words
+from dpmf.federated.masks import mask_words
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 from dpmf.methods.questions import Answers, People, add_answers
@@ -79,7 +79,7 @@ class User:
         words = [self._noisy(question) for question in self._questions(inquiry)]
         ring = self._agreement.ring(inquiry.round)
         answer = ring.words(np.concatenate(words))
-        answer = answer + mask_words(inquiry.mask_seed, MASK, len(answer), ring)
+        answer = answer + mask_words(inquiry.mask_seed, ring, len(answer))
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 
