@@ -24,7 +24,7 @@ from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
-from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.central import CentralRounds
 from dpmf.methods.private_plan import _BIAS_PASSES, Plan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget
@@ -285,15 +285,15 @@ def test_a_stage_taken_up_goes_on_as_if_never_stopped(
     tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped while users compute their part, a run has lost nothing: what was released is kept before."""
-    whole, honest, calls = RESEARCH.fit(ratings), PrivateRounds.settle, []
+    whole, honest, calls = RESEARCH.fit(ratings), CentralRounds.settle, []
 
-    def settle(state: PrivateRounds, stage: Any) -> None:
+    def settle(state: CentralRounds, stage: Any) -> None:
         calls.append(stage)
         if len(calls) == 5:
             raise Killed
         honest(state, stage)
 
-    monkeypatch.setattr(PrivateRounds, "settle", settle)
+    monkeypatch.setattr(CentralRounds, "settle", settle)
     with pytest.raises(Killed):
         RESEARCH.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
     assert (tmp_path / "run" / "epoch-000005").exists()

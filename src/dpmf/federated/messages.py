@@ -66,7 +66,7 @@ def digest_of_items(items: NDArray[np.uint32]) -> int:
     return int.from_bytes(hashlib.blake2b(items.astype(_U4).tobytes(), digest_size=8).digest(), "little")
 
 
-class _Reader:
+class Reader:
     """Takes a message apart from the front."""
 
     def __init__(self, content: bytes, kind: int) -> None:
@@ -76,6 +76,7 @@ class _Reader:
         self._content, self._at = memoryview(content), _HEADER.size
 
     def take(self, n_bytes: int) -> memoryview:
+        """Take so many bytes."""
         part = self._content[self._at : self._at + n_bytes]
         if len(part) < n_bytes:
             raise Refused("the message has the wrong length")
@@ -83,9 +84,11 @@ class _Reader:
         return part
 
     def struct(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Take numbers."""
         return layout.unpack(self.take(layout.size))
 
     def array(self, dtype: np.dtype[Any], *shape: int) -> NDArray[Any]:
+        """Take an array."""
         count = 1
         for length in shape:
             count *= length  # in Python's numbers, which do not overflow
@@ -102,15 +105,18 @@ class _Reader:
         return found
 
     def end(self) -> None:
+        """Refuse what is left over."""
         if self._at != len(self._content):
             raise Refused("the message has the wrong length")
 
 
-def _head(kind: int, number: int) -> bytes:
+def head(kind: int, number: int) -> bytes:
+    """Return how a message begins."""
     return _HEADER.pack(VERSION, kind, number)
 
 
-def _listed(places: NDArray[np.uint32]) -> bytes:
+def listed(places: NDArray[np.uint32]) -> bytes:
+    """Return a list that ascends, as `Reader.places` takes it."""
     return _COUNT.pack(len(places)) + np.ascontiguousarray(places, _U4).tobytes()
 
 
@@ -123,12 +129,12 @@ class Wanted:
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, 0) + _listed(self.items)
+        return head(self.kind, 0) + listed(self.items)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> Wanted:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         items = reader.places(sizes.n_items)
         reader.end()
         if not len(items):
@@ -168,7 +174,7 @@ class Task:
         flags = (_DEALT if self.dealt else 0) | (_FIXED if self.fixed_spread is not None else 0)
         corrected = 0 if self.corrected is None else len(self.corrected)
         parts = [
-            _head(self.kind, self.round), _TASK.pack(flags, len(self.counts), corrected),
+            head(self.kind, self.round), _TASK.pack(flags, len(self.counts), corrected),
             np.ascontiguousarray(self.counts, _U4).tobytes(), np.ascontiguousarray(self.rows, _F4).tobytes(),
             np.ascontiguousarray(self.spread, _U2).tobytes(), self.seed,
         ]  # fmt: skip
@@ -181,7 +187,7 @@ class Task:
     @classmethod
     def decoded(cls, content: bytes, n: int, n_factors: int, ring: Ring) -> Task:
         """Read a message for a user with n ratings, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         flags, found, corrected = reader.struct(_TASK)
         if found != n or corrected > n or flags > (_DEALT | _FIXED):
             raise Refused("the task is not for what was wanted")
@@ -218,12 +224,12 @@ class SetUp:
     def encoded(self) -> bytes:
         """Return the message as bytes."""
         spread = np.ascontiguousarray(self.spread, _U2).tobytes()
-        return _head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.seed + spread
+        return head(self.kind, self.round) + _COUNT.pack(self.n_users) + self.seed + spread
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes) -> SetUp:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         (n_users,), seed = reader.struct(_COUNT), bytes(reader.take(SEED_BYTES))
         spread = reader.array(_U2, *sizes)
         reader.end()
@@ -246,12 +252,12 @@ class Answer:
 
     def encoded(self, ring: Ring) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round) + _listed(self.items) + ring.packed(self.words)
+        return head(self.kind, self.round) + listed(self.items) + ring.packed(self.words)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes, ring: Ring) -> Answer:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         items = reader.places(sizes.n_items)
         words = ring.unpacked(reader.take(len(items) * sizes.n_factors * ring.n_bytes))
         reader.end()
@@ -280,12 +286,12 @@ class Roster:
     def encoded(self) -> bytes:
         """Return the message as bytes."""
         digests = np.ascontiguousarray(self.digests, _U8).tobytes()
-        return _head(self.kind, self.round) + _COUNT.pack(self.least) + _listed(self.users) + digests
+        return head(self.kind, self.round) + _COUNT.pack(self.least) + listed(self.users) + digests
 
     @classmethod
     def decoded(cls, content: bytes) -> Roster:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         (least,), users = reader.struct(_COUNT), reader.places(1 << 32)
         digests = reader.array(_U8, len(users))
         reader.end()
@@ -309,12 +315,12 @@ class Total:
 
     def encoded(self, ring: Ring) -> bytes:
         """Return the message as bytes."""
-        return _head(self.kind, self.round) + _listed(self.users) + _listed(self.items) + ring.packed(self.words)
+        return head(self.kind, self.round) + listed(self.users) + listed(self.items) + ring.packed(self.words)
 
     @classmethod
     def decoded(cls, content: bytes, sizes: Sizes, ring: Ring) -> Total:
         """Read a message, or refuse it."""
-        reader = _Reader(content, cls.kind)
+        reader = Reader(content, cls.kind)
         users, items = reader.places(1 << 32), reader.places(sizes.n_items)
         words = ring.unpacked(reader.take(len(items) * sizes.n_factors * ring.n_bytes))
         reader.end()

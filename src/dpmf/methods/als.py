@@ -30,11 +30,11 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
+from dpmf.methods.central import CentralRounds
 from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, public_facts, whole
 from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, model_of, release_of
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
-from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_observed import ObservedRounds
 from dpmf.methods.private_plan import Plan, private_defaults
 from dpmf.methods.private_run import private_run
@@ -232,11 +232,11 @@ class ALS:
         with private_run(checkpoint, identity, plan.stages(), noise.seeded) as run:
             run.enter(ledger, ratings.name or "release", guarantee)
             mechanism = Mechanism(events, noise)
-            state: PrivateRounds | ObservedRounds
+            state: CentralRounds | ObservedRounds
             if isinstance(plan, ObservedPlan):
                 state = ObservedRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
             else:
-                state = PrivateRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
+                state = CentralRounds(plan, ratings, counted, shares, mechanism, self.seed, n_threads)
             history = run.carry_out(state, callbacks)
             mechanism.finish()
         return self._model(ratings, state, guarantee, history)
@@ -276,27 +276,27 @@ class ALS:
     def _model(
         self,
         ratings: Ratings,
-        state: PrivateRounds | ObservedRounds,
+        state: CentralRounds | ObservedRounds,
         guarantee: Guarantee,
         history: tuple[EpochRecord, ...],
     ) -> Model:
-        configuration = {**self._configuration(), "n_factors": state.V.shape[1]}
         if isinstance(state, ObservedRounds):
+            configuration = {**self._configuration(), "n_factors": state.V.shape[1]}
             release = release_of(ratings, state.V, state.c, state.ridge, state.plan.alpha, configuration, guarantee)
             return model_of(release, ratings, state.U, history)
-        bias, factors = state.ridge
+        public, bias, factors = state.public, *state.public.ridge
         release = Release(
             items=ratings.catalogue,
             scale=ratings.scale,
-            mean=state.mean,
-            item_factors=state.V,
-            item_biases=state.c,
+            mean=public.mean,
+            item_factors=public.V,
+            item_biases=public.c,
             ridge=Ridge(bias=bias, factors=factors),
-            configuration=configuration,
+            configuration={**self._configuration(), "n_factors": public.V.shape[1]},
             guarantee=guarantee,
         )
         seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
-        return Model(release, ratings.user_ids, state.U, state.b, *seen, history)
+        return Model(release, ratings.user_ids, state.profiles.U, state.profiles.b, *seen, history)
 
     def _configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""

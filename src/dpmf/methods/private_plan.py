@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dpmf.privacy.budget import Budget
@@ -118,6 +118,8 @@ class Plan(PrivatePlan):
         per_item: whether second moments are measured for every item, not once for all.
         user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
         budget: what may be spent.
+        n_users: how many people there are, if that is public; None if it is released, with noise.
+        n_pieces: how many pieces of noise are sure to be in a sum, where everybody adds one of their own.
     """
 
     n_items: int
@@ -126,37 +128,40 @@ class Plan(PrivatePlan):
     per_item: bool
     user_ridge: float
     budget: Budget
+    n_users: int | None = None
+    n_pieces: int = 1
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
+        parts = [replace(part, coordinates=part.coordinates * self.n_pieces) for part in self._parts()]
+        return gaussian_events(self.budget, parts)
+
+    def _parts(self) -> list[Part]:
         m, K, T = self.n_items, self.most_factors, self.n_rounds
-        parts = [
-            Part(USERS, _SHARES[USERS], 1, 1),
-            Part(POPULARITY, _SHARES[POPULARITY], 1, m),
-            Part(WEIGHTS, _SHARES[WEIGHTS], 1, m),
-        ]
-        left = 1 - sum(_SHARES.values())
+        parts = [Part(name, _SHARES[name], 1, 1 if name == USERS else m) for name in self._counts]
+        left = 1 - sum(_SHARES[name] for name in self._counts)
         if not K:
-            return gaussian_events(self.budget, [*parts, Part(BIASES, left, self._passes, self._passes * m)])
+            return [*parts, Part(BIASES, left, self._passes, self._passes * m)]
         left -= _BIAS_SHARE
         triangle = K * (K + 1) // 2
         share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
-        return gaussian_events(
-            self.budget,
-            [
-                *parts,
-                Part(BIASES, _BIAS_SHARE, self._passes, self._passes * m),
-                Part(MOMENTS, share * left, T, T * size),
-                Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
-            ],
-        )
+        return [
+            *parts,
+            Part(BIASES, _BIAS_SHARE, self._passes, self._passes * m),
+            Part(MOMENTS, share * left, T, T * size),
+            Part(FACTORS, (1 - share) * left, T, T * m * (K + 1)),
+        ]
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        first = Stage("the count of ratings", (USERS, POPULARITY, WEIGHTS))
+        first = Stage("the count of ratings", self._counts)
         passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(self._passes)]
         rounds = range(self.n_rounds if self.most_factors else 0)
         return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        return (USERS, POPULARITY, WEIGHTS) if self.n_users is None else (POPULARITY, WEIGHTS)
 
     @property
     def _passes(self) -> int:

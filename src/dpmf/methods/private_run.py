@@ -31,7 +31,7 @@ Callback = Callable[[EpochRecord], bool | None]
 
 
 class Rounds(Protocol):
-    """What a run is made of; `PrivateRounds` and `ObservedRounds` say more."""
+    """What a run is made of; `CentralRounds` and `ObservedRounds` say more."""
 
     mechanism: Mechanism
 

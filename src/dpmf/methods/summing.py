@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.layout import equal_masses
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.bounded import SAFETY
+from dpmf.methods.questions import add_people
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 
@@ -80,7 +80,7 @@ def release_sum_of_parts(
 def release_user_count(mechanism: Mechanism, what: str, bound: float, shares: Array) -> float:
     """Release how many users there are, everybody counted by their share; never less than noise alone may make it."""
     steps = mechanism.steps(what, bound)
-    valid = np.where((shares >= 0) & (shares <= 1), shares, 0.0)
-    total = np.trunc(SAFETY * valid * steps).astype(np.int64).sum(keepdims=True)
+    total = np.zeros(1, np.int64)
+    add_people(shares, steps, total)
     noise = 3 * mechanism.sd(what, bound)
     return max(float(mechanism.release(what, total, bound)[0]), noise, 1.0)

@@ -1,0 +1,340 @@
+"""The certified protocol with all its parties in one process: every message is encoded, sealed, delivered and opened.
+
+>>> from dpmf.privacy import Budget
+>>> from dpmf.ratings.synthetic import make
+>>> outcome = simulate_certified(make(60, 30), CertifiedScenario(Budget(5.0), n_factors=2, n_epochs=2))
+>>> outcome.rounds, outcome.discarded, outcome.model.guarantee.certified
+(5, 0, True)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.threads import thread_count
+from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
+from dpmf.federated.certified.recommender import Recommender, RoundLost
+from dpmf.federated.certified.third_party import ThirdParty
+from dpmf.federated.certified.user import User
+from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, Population
+from dpmf.federated.traffic import Traffic
+from dpmf.methods.central import Profiles
+from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.private_als import PrivateRounds
+from dpmf.methods.private_plan import Stage, private_defaults
+from dpmf.methods.private_run import private_run
+from dpmf.methods.questions import Noisy, Question
+from dpmf.methods.resuming import fingerprint_of, identity_of
+from dpmf.model import EpochRecord, Model, Release, Ridge
+from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
+from dpmf.ratings import Ratings
+
+logger = logging.getLogger(__name__)
+Callback = Callable[[EpochRecord], bool | None]
+_MOST_IDLE = 1_000_000  # ticks in which too few people are online to begin a round
+
+
+@dataclass(frozen=True)
+class CertifiedScenario:
+    """Configuration of a simulation: public facts only.
+
+    Attributes:
+        budget: what all rounds together may cost one person.
+        per_round: how many of those who are online take part in a round; None asks everybody, and whoever is offline
+            counts as dropped out. Nothing is gained in privacy by being left out.
+        dropouts: the part of them that may leave before they answer; with more, the round is discarded.
+        colluders: the part of them that may tell the recommender, or the third party, what they did.
+        come, leave: the probabilities of a person getting online and offline in a round.
+        n_factors: None lets the number of people decide.
+        n_epochs, regularization, per_item: as in private least squares.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: of the public start, and of who is online when.
+        noise_seed: research only; the same noise every time, and no guarantee.
+    """
+
+    budget: Budget
+    per_round: int | None = None
+    dropouts: float = 0.05
+    colluders: float = 0.05
+    come: float = 1.0
+    leave: float = 0.0
+    n_factors: int | None = None
+    n_epochs: int = private_defaults()["n_epochs"]
+    regularization: float = private_defaults()["regularization"]
+    per_item: bool = False
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, Budget) or not self.budget.is_finite:
+            raise InvalidArgument("the certified protocol needs a budget with a finite epsilon")
+        if self.per_round is not None:
+            whole("per_round", self.per_round)
+        if self.n_factors is not None:
+            whole("n_factors", self.n_factors, least=0, most=256)
+        whole("n_epochs", self.n_epochs, most=10_000)
+        for name in ("dropouts", "colluders", "leave"):
+            fraction(name, getattr(self, name))
+        not_negative("regularization", self.regularization)
+        if not 0 < self.come <= 1:
+            raise InvalidArgument(f"come={self.come:g} should be a probability above 0")
+
+    def agreement(self, ratings: Ratings) -> Agreement:
+        """Return what everybody knows beforehand."""
+        n_users = ratings.n_users if self.per_round is None else min(self.per_round, ratings.n_users)
+        return Agreement(
+            ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users,
+            math.ceil(self.dropouts * n_users), math.ceil(self.colluders * n_users), self.n_factors, self.n_epochs,
+            self.regularization, self.per_item,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedOutcome:
+    """What a simulation gives.
+
+    Attributes:
+        model: items as the recommender publishes them, and everybody's own part as it is on their side.
+        agreement: what everybody agreed to.
+        rounds: how many were carried out …
+        discarded: … and how many of them were discarded.
+        against_third_party: what is promised against the third party; the model's guarantee is against the recommender.
+        traffic: bytes and seconds.
+        seconds: of all rounds.
+        took_part: how many people took part at least once.
+        refused: how many messages were refused.
+    """
+
+    model: Model
+    agreement: Agreement
+    rounds: int
+    discarded: int
+    against_third_party: str
+    traffic: Traffic
+    seconds: float
+    took_part: int
+    refused: int
+
+
+def simulate_certified(
+    ratings: Ratings,
+    scenario: CertifiedScenario,
+    *,
+    n_threads: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> CertifiedOutcome:
+    """Run a scenario to its end.
+
+    Args:
+        ratings: of everybody; each user's go to that user's side alone.
+        scenario: what to run.
+        n_threads: for the errors that are measured on the way, which nobody could measure in earnest.
+        callbacks: called with the record of each round of factors.
+        checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
+    """
+    declared(ratings, scenario.items_public)
+    agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
+    if seeded:
+        logger.warning("%s", SEEDED)
+    guarantee = agreement.guarantee(public_facts(ratings.catalogue), seeded=seeded)
+    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads))
+    began = time.perf_counter()
+    with private_run(checkpoint, partial(_identity, ratings, scenario), agreement.stages, seeded) as stages:
+        history = stages.carry_out(run, tuple(callbacks))
+        run.mechanism.finish()
+    return run.outcome(guarantee, history, time.perf_counter() - began)
+
+
+def _identity(ratings: Ratings, scenario: CertifiedScenario) -> dict[str, Any]:
+    settings = {"name": "simulate certified", **asdict(scenario)}
+    del settings["budget"]
+    return identity_of(settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget))
+
+
+class CertifiedSimulation:
+    """All parties, and who is online; a run of private least squares that asks them."""
+
+    def __init__(self, ratings: Ratings, scenario: CertifiedScenario, agreement: Agreement, n_threads: int) -> None:
+        self.ratings, self.scenario, self.agreement = ratings, scenario, agreement
+        self.recommender = Recommender(agreement)
+        self.third_party = ThirdParty(agreement, self.recommender.public)
+        self.recommender.meet(self.third_party.public)
+        self.mechanism: Mechanism = self.recommender.mechanism
+        keys = ratings.catalogue.ids.keys
+        self.public = PrivateRounds(agreement.plan, ratings.scale, keys, self, scenario.seed)
+        self.population = Population(np.arange(ratings.n_users), scenario.come, scenario.leave, scenario.seed)
+        self.users: dict[int, User] = {}
+        self.traffic, self.profiles = Traffic(), Profiles(ratings, n_threads)
+        self.rounds = self.discarded = self._chosen = 0
+        self._lost: set[int] = set()  # numbers of rounds of factors
+
+    def measure(self, stage: Stage) -> None:
+        """Carry out a stage; if one of its rounds is lost, what is left of it is given up."""
+        first = self.agreement.first_round(stage)
+        self.recommender.skip_to(first)
+        try:
+            self.public.measure(stage)
+        except RoundLost:
+            if stage == self.agreement.stages[0]:
+                raise BudgetExceeded(
+                    "too few people answered in the first stage, without which nothing can be learnt: its budget is "
+                    "spent; begin anew, which is charged anew, and tolerate more drop-outs"
+                ) from None
+            logger.warning("%s was lost, for too few people answered: it stays charged, and is left out", stage.name)
+            for round_ in self.agreement.rounds[self.recommender.round :]:
+                for what in round_.releases if round_.stage == self.agreement.stages.index(stage) else ():
+                    self.mechanism.forfeit(what)
+            self._lost |= {stage.round + 1} if stage.round is not None else set()
+
+    def ask(self, *questions: Question) -> tuple[Noisy, ...]:
+        """Play a round of the protocol."""
+        while self._chosen < self.recommender.round:
+            self._choose()  # the chance of rounds that another process carried out
+        moments, spent, began = self._choose(), 0.0, time.perf_counter()
+        for number in moments:
+            self.user(number)
+        third_party_seconds = 0.0
+        for outgoing in self.recommender.ask(list(moments), questions):
+            if outgoing.to == THIRD_PARTY:
+                self.third_party.receive(RECOMMENDER, outgoing.message)
+                continue
+            if moments[outgoing.to] <= BEFORE_ANSWERING:
+                continue
+            start = time.perf_counter()
+            answers = self.users[outgoing.to].receive(outgoing.message)
+            middle = time.perf_counter()
+            for answer in answers:
+                self.third_party.receive(outgoing.to, answer.message)
+            third_party_seconds += time.perf_counter() - middle
+            spent += middle - start
+            n_ratings = int(self.ratings.indptr[outgoing.to + 1] - self.ratings.indptr[outgoing.to])
+            up = sum(len(answer.message) for answer in answers)
+            self.traffic.add_user(n_ratings, len(outgoing.message), up, middle - start)
+        start = time.perf_counter()
+        totals = self.third_party.close()
+        third_party_seconds += time.perf_counter() - start
+        for total in totals:
+            self.traffic.from_third_party.add(len(total.message))
+            self.recommender.receive(THIRD_PARTY, total.message)
+        self.rounds += 1
+        self.traffic.third_party_seconds.add(third_party_seconds)
+        try:
+            return self.recommender.take()
+        except RoundLost:
+            self.discarded += 1
+            raise
+        finally:
+            self.traffic.recommender_seconds.add(time.perf_counter() - began - spent - third_party_seconds)
+
+    def forfeit(self, what: str) -> None:
+        """Give up a release that is not needed."""
+        self.mechanism.forfeit(what)
+
+    def user(self, number: int) -> User:
+        """Return a user's side, made when it is first needed."""
+        if number not in self.users:
+            items, values = self.ratings.of_user(number)
+            user = User(
+                items, values, self.agreement, self.recommender.public, self.third_party.public,
+                noise=noise_of(self.scenario.noise_seed, number),
+            )  # fmt: skip
+            self.recommender.admit(number, user.public)
+            self.third_party.admit(number, user.public)
+            self.users[number] = user
+        return self.users[number]
+
+    def _choose(self) -> dict[int, int]:
+        """Return who is asked in the next round, and when they leave it."""
+        self._chosen += 1
+        population, wanted = self.population, self.agreement.n_users
+        population.tick()
+        if self.scenario.per_round is None:
+            chosen, here = np.arange(wanted), population.online.copy()
+        else:
+            self._wait_for(wanted)
+            chosen, here = population.choose(wanted), np.ones(wanted, np.bool_)
+        leaving = np.where(here, population.moments(wanted), BEFORE_ANSWERING)
+        moments = dict(zip(chosen.tolist(), leaving.tolist(), strict=True))
+        population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
+        return moments
+
+    def _wait_for(self, wanted: int) -> None:
+        """Let people come and go until so many are online."""
+        for _ in range(_MOST_IDLE):
+            if int(self.population.online.sum()) >= wanted:
+                return
+            self.population.tick()
+        raise InvalidArgument(
+            f"{wanted} people are never online at once with come={self.scenario.come:g} and "
+            f"leave={self.scenario.leave:g}: take fewer per round, or let more people come"
+        )
+
+    def settle(self, stage: Stage) -> None:
+        """Let everybody compute their own part from what is public after a stage."""
+        final = stage.round == self.agreement.plan.n_rounds - 1
+        self.profiles.solve(self.public.fit(biases_only=stage.round is None, final=final))
+
+    def solve_users(self, *, final: bool = False) -> None:
+        """Let everybody compute their own part from what is public."""
+        self.profiles.solve(self.public.fit(final=final))
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far."""
+        return self.public.released()
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned."""
+        self.public.take_up(tensors)
+
+    def training_error(self) -> float:
+        """Return the root mean squared error on all ratings: only who simulates can know it."""
+        return self.profiles.error(self.public)
+
+    def outcome(self, guarantee: Guarantee, history: Iterable[EpochRecord], seconds: float) -> CertifiedOutcome:
+        """Return what came out."""
+        of, public = self.ratings, self.public
+        self.solve_users(final=True)
+        facts = {name: value for name, value in asdict(self.scenario).items() if name not in ("budget", "noise_seed")}
+        bias, factors = public.ridge
+        release = Release(
+            items=of.catalogue, scale=of.scale, mean=public.mean, item_factors=public.V, item_biases=public.c,
+            ridge=Ridge(bias=bias, factors=factors), guarantee=guarantee,
+            configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
+        )  # fmt: skip
+        kept = tuple(record for record in history if record.epoch not in self._lost)
+        model = Model(release, of.user_ids, self.profiles.U, self.profiles.b, of.indptr, of.items, kept)
+        refusals = [
+            self.recommender.refusals,
+            self.third_party.refusals,
+            *(one.refusals for one in self.users.values()),
+        ]
+        return CertifiedOutcome(
+            model, self.agreement, self.rounds, self.discarded, THIRD_PARTY_SEES, self.traffic, seconds,
+            len(self.users), sum(one.by_reason.total() for one in refusals),
+        )  # fmt: skip
+
+
+def noise_of(noise_seed: int | None, number: int) -> Noise:
+    """Return the noise of a user: from the operating system, or for research from a seed and the user's number."""
+    if noise_seed is None:
+        return Noise()
+    own = hashlib.blake2b(b"%d %d" % (noise_seed, number), digest_size=7).digest()
+    return Noise(int.from_bytes(own, "little"))

@@ -1,0 +1,107 @@
+"""The third party of the certified protocol: adds up what it cannot read, and says whose answers are in the sum.
+
+It closes a round when it is told to, by whatever keeps time. If fewer answered than the agreement asks for, the round
+is discarded, and no sum of it is revealed to anybody: with so few people there may be too little noise in it. How many
+that is, it knows from the agreement, and takes nobody's word for it.
+
+>>> from dpmf.federated.channels import KeyPair
+>>> from dpmf.privacy import Budget
+>>> ThirdParty(Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0), KeyPair().public)
+ThirdParty(…)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidArgument
+from dpmf.federated.certified.agreement import Agreement
+from dpmf.federated.certified.inquiries import Answer, Expected, Total
+from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.parties import RECOMMENDER, Outgoing
+from dpmf.federated.refusals import Refusals, Refused
+
+
+class ThirdParty:
+    """The third party's side.
+
+    Args:
+        agreement: what everybody agreed to.
+        recommender: the recommender's public key.
+    """
+
+    def __init__(self, agreement: Agreement, recommender: bytes) -> None:
+        self._agreement, self._keys = agreement, KeyPair()
+        self.public = self._keys.public
+        self._recommender = Channel(self._keys, recommender)
+        self._channels: dict[int, Channel] = {}
+        self._round, self._is_open = -1, False  # the last that was opened
+        self._expected: set[int] = set()
+        self._arrived: set[int] = set()
+        self._sum: NDArray[Any] = np.zeros(0, np.uint64)
+        self.refusals = Refusals("the third party")
+
+    def admit(self, user: int, public: bytes) -> None:
+        """Get to know a user; a number keeps the key it has first."""
+        try:
+            if user in self._channels:
+                raise Refused("the user is known already")
+            self._channels[user] = Channel(self._keys, public)
+        except Refused as refusal:
+            self.refusals.note(refusal)
+
+    def receive(self, sender: int, message: bytes) -> list[Outgoing]:
+        """Take a message: the recommender opens rounds, and answers are added up."""
+        try:
+            if sender == RECOMMENDER:
+                self._open(Expected.decoded(self._recommender.open(message), self._agreement))
+            elif sender not in self._channels:
+                raise Refused("the sender is not known")
+            else:
+                content = self._channels[sender].open(message)
+                self._add(sender, Answer.decoded(content, self._agreement))
+        except Refused as refusal:
+            self.refusals.note(refusal)
+        return []
+
+    def close(self) -> list[Outgoing]:
+        """End the round: return the sum, or, if too few answered, that there is none. Either way it is forgotten."""
+        if not self._is_open:
+            return []
+        users, words = np.zeros(0, np.uint32), self._sum[:0]
+        if len(self._arrived) >= self._agreement.least:
+            users, words = np.array(sorted(self._arrived), np.uint32), self._sum
+        total = Total(self._round, users, words).encoded(self._agreement)
+        self._is_open, self._expected, self._arrived, self._sum = False, set(), set(), self._sum[:0]
+        return [Outgoing(RECOMMENDER, self._recommender.seal(total))]
+
+    def _open(self, expected: Expected) -> None:
+        if self._is_open:
+            raise Refused("a round is open already")
+        if expected.round <= self._round:
+            raise Refused("the round is not a new one")
+        users = {int(user) for user in expected.users}
+        if not users <= self._channels.keys():
+            raise Refused("the round has people who are not known")
+        self._round, self._is_open, self._expected, self._arrived = expected.round, True, users, set()
+        ring = self._agreement.ring(expected.round)
+        self._sum = np.zeros(self._agreement.n_words(expected.round), ring.dtype)
+
+    def _add(self, sender: int, answer: Answer) -> None:
+        if not self._is_open or answer.round != self._round:
+            raise Refused("the answer is of another round")
+        if sender not in self._expected:
+            raise Refused("the sender is not expected in this round")
+        if sender in self._arrived:
+            raise Refused("the sender has answered already")
+        self._arrived.add(sender)
+        self._sum += answer.words
+
+    def __repr__(self) -> str:
+        return "ThirdParty(…)"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidArgument("the third party cannot be copied or pickled: its keys stay where they are")

@@ -1,0 +1,119 @@
+"""A user of the certified protocol: ratings, bias and factors stay here, and what leaves is bounded, noisy and masked.
+
+Nobody else has to be trusted with the bound, the noise or the budget: whatever the recommender asks, a user answers
+every round of the agreement once at most, with the noise that the agreement promises for what was asked.
+
+>>> from dpmf.federated.channels import KeyPair
+>>> from dpmf.privacy import Budget
+>>> agreement = Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0)
+>>> User(np.array([0, 2]), np.array([5.0, 1.0]), agreement, KeyPair().public, KeyPair().public)
+User(…)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.federated.certified.agreement import Agreement
+from dpmf.federated.certified.inquiries import Answer, Inquiry
+from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.masks import mask_words
+from dpmf.federated.parties import THIRD_PARTY, Outgoing
+from dpmf.federated.refusals import Refusals, Refused
+from dpmf.methods.questions import Answers, People, add_answers
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
+
+
+class User:
+    """One person's side.
+
+    Args:
+        items: what was rated: places in the catalogue. What is not in it, or no rating, is left out; of an item that
+            stands there twice the first rating counts.
+        values: the ratings.
+        agreement: what this person agreed to.
+        recommender, third_party: their public keys.
+        share: what part of the full weight this person wants to have, from 0 to 1.
+        noise: where the person's noise comes from; the operating system unless given.
+    """
+
+    __slots__ = ("_agreement", "_mechanism", "_people", "_recommender", "_round", "_third_party", "public", "refusals")
+
+    def __init__(
+        self,
+        items: NDArray[Any],
+        values: NDArray[Any],
+        agreement: Agreement,
+        recommender: bytes,
+        third_party: bytes,
+        share: float = 1.0,
+        noise: Noise | None = None,
+    ) -> None:
+        own = _cleaned(np.asarray(items), np.asarray(values), agreement)
+        self._agreement, self._people = agreement, People(own, own, np.array([share], np.float64))
+        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_pieces)
+        keys = KeyPair()
+        self.public = keys.public
+        self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
+        self._round = -1  # the last that was answered
+        self.refusals = Refusals("a user")
+
+    def receive(self, message: bytes) -> list[Outgoing]:
+        """Take a message from the recommender, and return what there is to send."""
+        try:
+            return self._answer(Inquiry.decoded(self._recommender.open(message), self._agreement))
+        except Refused as refusal:
+            self.refusals.note(refusal)
+            return []
+
+    def _answer(self, inquiry: Inquiry) -> list[Outgoing]:
+        if inquiry.round <= self._round:
+            raise Refused("the round is not a new one")
+        self._pass_over(inquiry.round)
+        self._round = inquiry.round
+        words = [self._noisy(question) for question in self._questions(inquiry)]
+        ring = self._agreement.ring(inquiry.round)
+        answer = ring.words(np.concatenate(words))
+        answer = answer + mask_words(inquiry.mask_seed, ring, len(answer))
+        content = Answer(inquiry.round, answer).encoded(self._agreement)
+        return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
+
+    def _questions(self, inquiry: Inquiry) -> Any:
+        return self._agreement.questions(inquiry.round, inquiry.weights, inquiry.fit)
+
+    def _noisy(self, question: Any) -> NDArray[np.int64]:
+        """Answer a question on the grid, and add a piece of noise."""
+        bound = question.sensitivity(self._agreement.plan)
+        sums = np.zeros(question.shape, np.int64)
+        add_answers(question, self._people, 0, 1, self._mechanism.steps(question.what, bound), sums)
+        try:
+            return self._mechanism.noisy(question.what, sums, bound).reshape(-1)
+        except BudgetExceeded:
+            raise Refused("the answer would be more than was agreed to") from None
+
+    def _pass_over(self, number: int) -> None:
+        """Give up the answers of rounds that this person did not take part in: they do not come again."""
+        for round_ in self._agreement.rounds[self._round + 1 : number]:
+            for what in round_.releases:
+                self._mechanism.forfeit(what)
+
+    def __repr__(self) -> str:
+        return "User(…)"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidArgument("a user cannot be copied or pickled: ratings, noise and keys stay where they are")
+
+
+def _cleaned(items: NDArray[Any], values: NDArray[Any], agreement: Agreement) -> Answers:
+    """Return ratings of items of the catalogue, in ascending order and once each, on the scale."""
+    if items.shape != values.shape or items.ndim != 1:
+        raise InvalidArgument("a user needs as many items as ratings")
+    valid = (items >= 0) & (items < agreement.n_items) & np.isfinite(values)
+    kept, first = np.unique(items[valid].astype(np.int32), return_index=True)
+    rated = np.clip(values[valid][first], *agreement.scale).astype(np.float32)
+    return Answers(np.array([0, len(kept)], np.int64), kept, rated)

@@ -1,0 +1,499 @@
+"""The certified protocol: the same bits as central, drop-outs, what each party sees, and what it refuses."""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.federated.certified.agreement import Agreement
+from dpmf.federated.certified.inquiries import Answer, Expected, Inquiry, Total
+from dpmf.federated.certified.recommender import Recommender, RoundLost
+from dpmf.federated.certified.simulation import noise_of
+from dpmf.federated.certified.third_party import ThirdParty
+from dpmf.federated.certified.user import User
+from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.masks import mask_words, new_seed
+from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY, Outgoing
+from dpmf.federated.refusals import Refused
+from dpmf.methods.private_plan import USERS
+from dpmf.methods.questions import Answers, Fit, Noisy, People, Question, add_answers
+from dpmf.privacy import Budget
+from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
+from dpmf.privacy.verifying import verify
+
+LEAST_P = 1e-6
+N_ITEMS = 12
+SEED = 5
+
+
+def agreement_of(**settings: Any) -> Agreement:
+    usual: dict[str, Any] = {"n_users": 8, "n_factors": 2, "n_rounds": 2, "dropouts": 2, "colluders": 1}
+    n_items = settings.pop("n_items", N_ITEMS)
+    return Agreement(n_items, (1.0, 5.0), settings.pop("budget", Budget(5.0)), **{**usual, **settings})
+
+
+def some_ratings(number: int, n_items: int = N_ITEMS) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    rng = np.random.default_rng(number)
+    items = np.sort(rng.choice(n_items, rng.integers(1, n_items + 1), replace=False))
+    return items, rng.integers(1, 6, len(items)).astype(np.float32)
+
+
+class World:
+    """All parties; every message can be lost, changed or repeated. `seen` has what the third party received."""
+
+    def __init__(
+        self, agreement: Agreement, ratings: Callable[[int], tuple[Any, Any]] = some_ratings, strangers: int = 0
+    ) -> None:
+        self.agreement, self.ratings = agreement, ratings
+        self.recommender = Recommender(agreement)
+        self.third_party = ThirdParty(agreement, self.recommender.public)
+        self.recommender.meet(self.third_party.public)
+        self.users: dict[int, User] = {}
+        for number in range(agreement.n_users + strangers):
+            user = User(
+                *ratings(number), agreement, self.recommender.public, self.third_party.public,
+                noise=noise_of(SEED, number),
+            )  # fmt: skip
+            self.users[number] = user
+            self.recommender.admit(number, user.public)
+            self.third_party.admit(number, user.public)
+        self.seen: dict[int, bytes] = {}
+
+    def play(
+        self,
+        questions: Iterable[Question] | None = None,
+        *,
+        silent: Iterable[int] = (),
+        meddle: Callable[[World], None] | None = None,
+    ) -> tuple[Noisy, ...]:
+        """Play the next round, in which some never answer."""
+        questions = self.questions() if questions is None else tuple(questions)
+        for outgoing in self.recommender.ask(range(self.agreement.n_users), questions):
+            if outgoing.to == THIRD_PARTY:
+                self.third_party.receive(RECOMMENDER, outgoing.message)
+            elif outgoing.to not in set(silent):
+                for answer in self.users[outgoing.to].receive(outgoing.message):
+                    assert answer.to == THIRD_PARTY
+                    self.seen[outgoing.to] = answer.message
+                    self.third_party.receive(outgoing.to, answer.message)
+        if meddle is not None:
+            meddle(self)
+        for total in self.third_party.close():
+            self.total = total.message
+            self.recommender.receive(THIRD_PARTY, total.message)
+        return self.recommender.take()
+
+    def questions(self) -> tuple[Question, ...]:
+        """Return what the next round may well ask."""
+        return questions_of(self.agreement, self.recommender.round)
+
+    def parts(self, number: int, question: Question) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a user's exact answer, and the piece of noise that goes with it."""
+        items, values = self.ratings(number)
+        own = Answers(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
+        sums = np.zeros(question.shape, np.int64)
+        add_answers(question, People(own, own, np.ones(1)), 0, 1, self.steps(question), sums)
+        index = sum(question.what in one.releases for one in self.agreement.rounds[: self.recommender.round])
+        return sums, noise_of(SEED, number).pieces(question.shape, self.agreement.n_pieces, question.what, index)
+
+    def steps(self, question: Question) -> float:
+        return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.plan))
+
+
+def questions_of(agreement: Agreement, number: int) -> tuple[Question, ...]:
+    rng = np.random.default_rng(number)
+    width, fit = agreement.width(number), None
+    if width is not None:
+        c, V = rng.normal(size=agreement.n_items), rng.normal(size=(agreement.n_items, width))
+        fit = Fit(3.0, c.astype(np.float32), V.astype(np.float32), 3.0, 0.3, 0.0)
+    return agreement.questions(number, rng.uniform(0.1, 1.0, agreement.n_items), fit)
+
+
+# Sums
+
+
+@pytest.mark.parametrize("silent", [(), (3,), (0, 7)])
+@pytest.mark.parametrize("per_item", [False, True])
+def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
+    silent: tuple[int, ...], per_item: bool
+) -> None:
+    agreement = agreement_of(per_item=per_item)
+    world = World(agreement)
+    n = agreement.n_users - len(silent)
+    for _ in agreement.rounds:
+        questions = world.questions()
+        expected = []
+        for question in questions:
+            parts = [world.parts(number, question) for number in world.users if number not in silent]
+            assert any(sums.any() for sums, _ in parts)
+            exact = np.sum([sums + piece for sums, piece in parts], axis=0)
+            expected.append(exact / world.steps(question) * (agreement.n_users / n))
+        for question, noisy, values in zip(questions, world.play(questions, silent=silent), expected, strict=True):
+            np.testing.assert_array_equal(noisy.values, values)
+            nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.plan))
+            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_pieces) * agreement.n_users / n)
+    world.recommender.mechanism.finish()
+
+
+def test_with_too_few_people_nothing_is_revealed_and_the_round_is_charged() -> None:
+    world = World(agreement_of())
+    with pytest.raises(RoundLost, match="too few people answered"):
+        world.play(silent=(0, 1, 2))
+    assert len(world.total) < 60  # no room for a sum
+    with pytest.raises(BudgetExceeded):
+        world.recommender.mechanism.forfeit(world.agreement.rounds[0].releases[0])
+    assert not world.third_party._sum.size
+    assert world.third_party.close() == []
+    world.play()  # and the next round is as good as any
+
+
+@pytest.mark.parametrize("dropped", [0, 5])
+def test_the_noise_of_a_sum_is_normal_with_the_spread_that_is_told(dropped: int) -> None:
+    agreement = agreement_of(n_items=3000, n_users=20, dropouts=5, colluders=3)
+    world = World(agreement, lambda _: (np.zeros(0, np.int64), np.zeros(0, np.float32)))
+    world.play(silent=range(dropped))
+    (noisy,) = world.play(silent=range(dropped))
+    assert stats.kstest(noisy.values / noisy.sd, "norm").pvalue > 1e-3
+    nominal = world.recommender.mechanism.sd("item weights", 1.0)
+    assert noisy.sd * (20 - dropped) / 20 >= nominal  # never less than the guarantee needs, drop-outs or not
+
+
+def test_no_sum_is_too_large_for_its_ring() -> None:
+    for n_users, epsilon in ((1, 1.0), (943, 20.0), (1 << 20, 5.0)):
+        agreement = agreement_of(n_users=n_users, dropouts=0, colluders=0, budget=Budget(epsilon))
+        for number, one in enumerate(agreement.rounds):
+            bounds = [STEPS_PER_SD / event.noise_multiplier for event in agreement.events if event.what in one.releases]
+            ring = agreement.ring(number)
+            assert ring.half > n_users * max(bounds) + LARGEST_DRAW
+            assert (
+                ring.n_bytes == 1
+                or replace(ring, n_bytes=ring.n_bytes - 1).half <= n_users * max(bounds) + LARGEST_DRAW
+            )
+
+
+# What a person may add
+
+
+@st.composite
+def garbage(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return what is no rating, and some that are."""
+    item = st.one_of(st.integers(-3, N_ITEMS + 3), st.sampled_from([-(2**31), 2**31 - 1, 2**40]))
+    value = st.one_of(st.floats(1, 5), st.sampled_from([math.nan, math.inf, -math.inf, 1e30, -1e30, 0.0]))
+    pairs = draw(st.lists(st.tuples(item, value), max_size=30))
+    return np.array([one for one, _ in pairs], np.int64), np.array([one for _, one in pairs], np.float64)
+
+
+@given(rated=garbage(), share=st.sampled_from([1.0, 0.3, 0.0, -1.0, 7.0, math.nan]), data=st.data())
+@settings(max_examples=60)
+def test_whatever_the_ratings_nobody_adds_more_than_the_bound(
+    rated: tuple[NDArray[np.int64], NDArray[np.float64]], share: float, data: st.DataObject
+) -> None:
+    agreement = agreement_of(per_item=data.draw(st.booleans()))
+    asking, adding = KeyPair(), KeyPair()
+    user = User(*rated, agreement, asking.public, adding.public, share, noise_of(SEED, 0))
+    down, up = Channel(asking, user.public), Channel(adding, user.public)
+    for number in range(len(agreement.rounds)):
+        questions = questions_of(agreement, number)
+        told: Any = questions[-1]
+        seed = new_seed()
+        inquiry = Inquiry(number, agreement.digest, seed, told.weights, getattr(told, "fit", None))
+        (answer,) = user.receive(down.seal(inquiry.encoded()))
+        words = Answer.decoded(up.open(answer.message), agreement).words
+        ring = agreement.ring(number)
+        left = ring.signed(words - mask_words(seed, ring, len(words)))
+        for question in questions:
+            size = math.prod(question.shape)
+            index = sum(question.what in one.releases for one in agreement.rounds[:number])
+            piece = noise_of(SEED, 0).pieces(question.shape, agreement.n_pieces, question.what, index)
+            added, left = left[:size] - piece.reshape(-1), left[size:]
+            multiplier = next(event.noise_multiplier for event in agreement.events if event.what == question.what)
+            allowed = share if 0 <= share <= 1 else 0.0
+            assert math.hypot(*added.tolist()) <= allowed * STEPS_PER_SD / multiplier
+
+
+def inquiry_of(agreement: Agreement, number: int, **changed: Any) -> Inquiry:
+    told: Any = questions_of(agreement, number)[-1]
+    fit = getattr(told, "fit", None)
+    numbers = {name: changed.pop(name) for name in ("c", "V", "ridge_b", "ridge_u", "length") if name in changed}
+    if numbers and fit is not None:
+        fit = replace(fit, **numbers)
+    return replace(Inquiry(number, agreement.digest, new_seed(), told.weights, fit), **changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"c": np.full(N_ITEMS, np.nan, np.float32)}, "a bias or a factor is out of range"),
+        ({"V": np.full((N_ITEMS, 2), np.inf, np.float32)}, "a bias or a factor is out of range"),
+        ({"ridge_u": 0.0}, "a penalty is out of range"),
+        ({"ridge_b": math.nan}, "a penalty is out of range"),
+        ({"length": -1.0}, "a penalty is out of range"),
+        ({"weights": np.full(N_ITEMS, -1.0)}, "a weight is out of range"),
+        ({"weights": np.full(N_ITEMS, np.nan)}, "a weight is out of range"),
+        ({"weights": np.ones(N_ITEMS - 1)}, "the message has the wrong length"),
+        ({"digest": bytes(16)}, "the question is of another agreement"),
+        ({"round": 99}, "the round is not in the agreement"),
+    ],
+)
+def test_a_user_refuses_what_was_not_agreed_to(changed: dict[str, Any], reason: str) -> None:
+    agreement, asking = agreement_of(), KeyPair()
+    user = User(*some_ratings(1), agreement, asking.public, KeyPair().public)
+    channel = Channel(asking, user.public)
+    assert user.receive(channel.seal(inquiry_of(agreement, 3, **changed).encoded())) == []
+    assert user.refusals.by_reason == {reason: 1}
+    assert len(user.receive(channel.seal(inquiry_of(agreement, 3).encoded()))) == 1  # nothing was spent on it
+
+
+@pytest.mark.parametrize("field", ["n_users", "dropouts", "colluders", "budget", "n_rounds", "scale", "user_ridge"])
+def test_another_agreement_is_told_by_its_digest(field: str) -> None:
+    agreement = agreement_of()
+    others: dict[str, Any] = {"budget": Budget(5.0, delta=1e-7), "scale": (1.0, 4.0), "user_ridge": 0.4}
+    other: Any = others[field] if field in others else getattr(agreement, field) + 1
+    changed = replace(agreement, **{field: other})
+    assert changed.digest != agreement.digest
+
+
+def test_a_user_answers_every_round_once_and_in_order() -> None:
+    agreement, asking, adding = agreement_of(), KeyPair(), KeyPair()
+    user = User(*some_ratings(1), agreement, asking.public, adding.public, noise=noise_of(SEED, 1))
+    channel = Channel(asking, user.public)
+    answered = []
+    for number in (0, 0, 2, 1, 2, 4, 3, 4):
+        answered += [number] * len(user.receive(channel.seal(inquiry_of(agreement, number).encoded())))
+    assert answered == [0, 2, 4]
+    assert user.refusals.by_reason == {"the round is not a new one": 5}
+    with pytest.raises(BudgetExceeded):  # nothing of it is left over, for rounds that were passed over are given up
+        user._mechanism.forfeit("item factors")
+
+
+# What parties see
+
+
+def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -> None:
+    def opened(ratings: Callable[[int], tuple[Any, Any]]) -> NDArray[np.int64]:
+        """Return how often each byte occurs in what the third party can read."""
+        world = World(agreement_of(n_items=400, n_users=30), ratings)
+        counts = np.zeros(256, np.int64)
+        for number in range(5):
+            world.play()
+            ring = world.agreement.ring(number)
+            for user, message in world.seen.items():
+                channel = world.third_party._channels[user]
+                channel._opened -= 1  # let it be read once more
+                words = Answer.decoded(channel.open(message), world.agreement).words
+                counts += np.bincount(np.frombuffer(ring.packed(words), np.uint8), minlength=256)
+        return counts
+
+    everything = np.arange(400)
+    fans = opened(lambda _: (everything, np.full(400, 5.0)))
+    nobody = opened(lambda _: (everything[:0], np.zeros(0)))
+    assert min(fans.sum(), nobody.sum()) > 400_000
+    for counts in (fans, nobody):
+        assert stats.chisquare(counts).pvalue > LEAST_P
+    assert stats.chi2_contingency(np.stack([fans, nobody])).pvalue > LEAST_P
+
+
+def test_messages_are_as_long_whatever_was_rated() -> None:
+    sizes = []
+    for ratings in (lambda _: (np.arange(N_ITEMS), np.full(N_ITEMS, 5.0)), lambda _: (np.zeros(0, int), np.zeros(0))):
+        world = World(agreement_of(), ratings)
+        world.play()
+        sizes.append({len(message) for message in world.seen.values()})
+    assert sizes[0] == sizes[1]
+    assert len(sizes[0]) == 1
+
+
+# What goes wrong
+
+
+def test_what_is_not_an_answer_is_refused_and_the_round_survives() -> None:
+    clean, troubled = World(agreement_of(), strangers=1), World(agreement_of(), strangers=1)
+
+    def meddle(world: World) -> None:
+        third_party, agreement = world.third_party, world.agreement
+        third_party.receive(0, world.seen[0])  # once more
+        third_party.receive(77, world.seen[0])  # from nobody
+        third_party.receive(1, world.seen[2])  # in somebody else's name
+        third_party.receive(2, b"")
+        third_party.receive(3, world.seen[3][:-1] + bytes([world.seen[3][-1] ^ 1]))
+        third_party.receive(RECOMMENDER, world.seen[4])
+
+        def say(user: int, content: bytes) -> None:
+            third_party.receive(user, world.users[user]._third_party.seal(content))
+
+        words = np.ones(N_ITEMS, np.uint64)
+        sealed = world.users[5]._third_party.seal(Answer(0, words).encoded(agreement))
+        third_party.receive(5, sealed[:-1] + bytes([sealed[-1] ^ 1]))
+        say(0, Answer(0, words).encoded(agreement))  # a second answer
+        say(1, Answer(1, words).encoded(agreement))  # of another round
+        say(2, Answer(0, words).encoded(agreement) + b"\0")
+        say(3, Answer(0, words[:-1]).encoded(agreement))
+        say(4, Total(0, np.array([4], np.uint32), words).encoded(agreement))
+        say(agreement.n_users, Answer(0, words).encoded(agreement))  # was not asked
+        world.recommender.receive(0, world.seen[0])
+
+    expected = clean.play()
+    np.testing.assert_array_equal(troubled.play(meddle=meddle)[0].values, expected[0].values)
+    assert troubled.third_party.refusals.by_reason == {
+        "the message was received before, or is older than one that was": 4,  # in another name, numbers coincide
+        "the sender is not known": 1,
+        "the message is too short to be sealed": 1,
+        "the sender has answered already": 1,
+        "the answer is of another round": 1,
+        "the message has the wrong length": 2,
+        "the message is of another kind": 1,
+        "the sender is not expected in this round": 1,
+        "the seal is broken": 1,
+    }
+    assert troubled.recommender.refusals.by_reason == {"the sender is not the third party": 1}
+    np.testing.assert_array_equal(troubled.play()[0].values, clean.play()[0].values)
+
+
+@pytest.mark.parametrize(
+    ("users", "number", "reason"),
+    [
+        (range(7), 1, "the round does not have as many people as the agreement says"),
+        (range(9), 1, "the round does not have as many people as the agreement says"),
+        (range(1, 9), 1, "the round has people who are not known"),
+        (range(8), 0, "the round is not a new one"),
+        (range(8), 99, "the round is not in the agreement"),
+    ],
+)
+def test_the_third_party_opens_no_round_but_those_agreed_upon(users: range, number: int, reason: str) -> None:
+    world = World(agreement_of())
+    world.play()
+    third_party = world.recommender._third_party
+    assert third_party is not None
+    message = Expected(number, world.agreement.digest, np.array(users, np.uint32)).encoded()
+    world.third_party.receive(RECOMMENDER, third_party.seal(message))
+    assert world.third_party.refusals.by_reason == {reason: 1}
+    assert world.third_party.close() == []
+
+
+def test_the_recommender_takes_no_total_but_that_of_its_round() -> None:
+    world = World(agreement_of())
+    agreement, sums = world.agreement, np.zeros(N_ITEMS, np.uint64)
+
+    def lie(world: World) -> None:
+        for number, users in ((1, range(8)), (0, range(1, 9))):
+            total = Total(number, np.array(users, np.uint32), sums).encoded(agreement)
+            world.recommender.receive(THIRD_PARTY, world.third_party._recommender.seal(total))
+
+    world.play(meddle=lie)
+    assert world.recommender.refusals.by_reason == {
+        "the total is of another round": 1,
+        "the total has users who were not asked": 1,
+    }
+
+
+def test_rounds_are_asked_for_in_order_by_enough_people_and_as_agreed() -> None:
+    world = World(agreement_of())
+    questions = world.questions()
+    with pytest.raises(InvalidArgument, match="7 people instead of 8"):
+        world.recommender.ask(range(7), questions)
+    with pytest.raises(InvalidArgument, match="something else"):
+        world.recommender.ask(range(8), questions_of(world.agreement, 1))
+    world.recommender.ask(range(8), questions)
+    with pytest.raises(InvalidArgument, match="open already"):
+        world.recommender.ask(range(8), questions)
+    with pytest.raises(RoundLost):
+        world.recommender.take()
+    with pytest.raises(InvalidArgument, match="cannot be next"):
+        world.recommender.skip_to(0)
+
+
+def test_nothing_secret_is_shown_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    world = World(agreement_of())
+    questions = world.questions()
+    out: list[Outgoing] = world.recommender.ask(range(8), questions)
+    seeds = [seed.hex() for seed in world.recommender._seeds.values()] + [
+        repr(seed) for seed in world.recommender._seeds.values()
+    ]
+    for outgoing in out[1:]:
+        (answer,) = world.users[outgoing.to].receive(outgoing.message)
+        world.users[outgoing.to].receive(outgoing.message)
+        world.third_party.receive(outgoing.to, answer.message[:-1])
+    parties = [world.recommender, world.third_party, world.users[0]]
+    inquiry = inquiry_of(world.agreement, 0)
+    shown = " ".join([caplog.text, *(repr(one) for one in (*parties, inquiry, *out))])
+    assert not any(seed in shown for seed in [*seeds, inquiry.mask_seed.hex(), repr(inquiry.mask_seed)])
+    assert repr(world.users[0]) == "User(…)"
+    for party in parties:
+        with pytest.raises(InvalidArgument, match="cannot be copied or pickled"):
+            pickle.dumps(party)
+
+
+@given(content=st.binary(max_size=200), kind=st.sampled_from([Inquiry, Answer, Expected, Total]))
+def test_bytes_that_are_no_message_are_refused(content: bytes, kind: Any) -> None:
+    agreement = agreement_of()
+    for start in (b"", bytes([1, kind.kind, 0, 0, 0, 0])):
+        try:
+            kind.decoded(start + content, agreement)
+        except Refused:
+            continue
+        assert kind is Answer
+        assert len(start + content) == 6 + N_ITEMS * agreement.ring(0).n_bytes
+
+
+# What is agreed
+
+
+def test_the_guarantee_is_that_of_the_central_plan_without_the_count_of_people() -> None:
+    agreement = agreement_of(n_users=900, dropouts=30, colluders=20)
+    guarantee = agreement.guarantee(["The catalogue is public."], seeded=False)
+    assert guarantee.certified
+    assert (guarantee.unit, guarantee.neighbours) == ("user", "add-remove")
+    assert USERS not in {event.what for event in guarantee.events}
+    recomputed = guarantee.recomputed_epsilon()
+    assert recomputed is not None
+    assert recomputed <= agreement.budget.epsilon
+    assert recomputed > 0.999 * agreement.budget.epsilon
+    said = " ".join(guarantee.assumptions)
+    for words in ("replaced by zero", "do not collude", "at most 20 collude", "30 may drop out", "X25519"):
+        assert words in said
+    assert not agreement.guarantee([], seeded=True).certified
+    for event in guarantee.events:  # every piece of noise is charged for
+        assert event.coordinates % 850 == 0  # type: ignore[union-attr]
+    assert verify(guarantee).ok
+
+
+def test_an_agreement_lists_every_number() -> None:
+    for per_item in (False, True):
+        for n_factors in (0, 1, 3):
+            agreement = agreement_of(n_factors=n_factors, per_item=per_item)
+            sizes: dict[str, int] = {}
+            for number, one in enumerate(agreement.rounds):
+                questions = questions_of(agreement, number)
+                assert tuple(question.what for question in questions) == one.releases
+                assert tuple(question.shape for question in questions) == agreement.shapes(number)
+                for question in questions:
+                    sizes[question.what] = sizes.get(question.what, 0) + math.prod(question.shape)
+            assert sizes == {event.what: event.coordinates // agreement.n_pieces for event in agreement.events}
+            releases = [what for stage in agreement.stages for what in stage.releases]
+            assert releases == [what for one in agreement.rounds for what in one.releases]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dropouts": -1}, {"colluders": -1}, {"dropouts": 5, "colluders": 3}, {"n_users": 0}, {"n_items": 0}]
+)
+def test_agreements_that_cannot_be_kept_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument):
+        agreement_of(**settings)
+
+
+def test_a_user_needs_as_many_ratings_as_items() -> None:
+    with pytest.raises(InvalidArgument, match="as many items as ratings"):
+        User(np.arange(3), np.ones(2), agreement_of(), KeyPair().public, KeyPair().public)
