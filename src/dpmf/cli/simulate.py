@@ -36,15 +36,29 @@ _FOR = {  # what each option is for: scenarios, and modes
 
 @click.command()
 @click.argument("data")
-@click.option("--scenario", type=click.Choice(["s1", "s2", "s3"]), default="s3", show_default=True,
-              help="Whom people trust: the recommender; a third party with sums; likewise, and people come and go.")
-@click.option("--mode", type=click.Choice(["certified", "paper"]), default="certified", show_default=True,
-              help="What guarantee: proven here, or claimed by a paper.")
+@click.option(
+    "--scenario",
+    type=click.Choice(["s1", "s2", "s3"]),
+    default="s3",
+    show_default=True,
+    help="Whom people trust: the recommender; a third party with sums; likewise, and people come and go.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["certified", "paper"]),
+    default="certified",
+    show_default=True,
+    help="What guarantee: proven here, or claimed by a paper.",
+)
 @click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' says explicitly: no noise at all.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Of a certified run.")
 @click.option("--rounds", type=int, metavar="N", help="How many: 100, or 10,000 of s3, or 6 of a certified run.")
-@click.option("--per-round", type=int, metavar="K",
-              help="How many people take part in a round of s3: 100 at most, or everybody in a certified run.")
+@click.option(
+    "--per-round",
+    type=int,
+    metavar="K",
+    help="How many people take part in a round of s3: 100 at most, or everybody in a certified run.",
+)
 @click.option("--online-probability", "come", type=float, metavar="P", help="Of coming in a round of s3: 0.005.")
 @click.option("--offline-probability", "leave", type=float, metavar="P", help="Of leaving in a round of s3: 0.01.")
 @click.option("--without-third-party", "alone", is_flag=True, help="s2 as it would be if nobody added up.")
@@ -55,8 +69,13 @@ _FOR = {  # what each option is for: scenarios, and modes
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, start, and who is online when.")
 @click.option("--threads", type=int, metavar="N", help="Threads, for errors; all CPUs by default.")
-@click.option("--checkpoint", "checkpoint_folder", type=click.Path(path_type=Path), metavar="DIR",
-              help="Where to keep snapshots of the run. Sensitive: secrets of all parties.")
+@click.option(
+    "--checkpoint",
+    "checkpoint_folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep snapshots of the run. Sensitive: secrets of all parties.",
+)
 @click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
 @reading_options
@@ -93,7 +112,7 @@ def simulate(
     total = _S1_ROUNDS if planned is None else getattr(planned, "rounds", getattr(planned, "n_epochs", None))
     with progress(f"simulating {scenario}", rounds or total) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")]
-        how = {"n_threads": threads, "callbacks": callbacks, "checkpoint": checkpoint}
+        how: Any = {"n_threads": threads, "callbacks": callbacks, "checkpoint": checkpoint}
         if planned is None:
             train, test = ratings.split(holdout, seed=seed) if holdout else (ratings, None)
             model = _trusted(epsilon, {**chosen, **common}).fit(train, **how)
@@ -150,11 +169,10 @@ def _trusted(epsilon: float, given: dict[str, Any]) -> Any:
     from dpmf.methods import ObjectivePerturbation
     from dpmf.privacy import Budget
 
-    solver = {} if epsilon == math.inf else {"solver": "steps"}
     return ObjectivePerturbation(
         n_factors=given.get("factors"), n_epochs=given.get("rounds", _S1_ROUNDS), mode="paper",
         budget=Budget(epsilon, unit="rating", neighbours="replace"), items_public=given["items_public"],
-        seed=given["seed"], **solver,
+        seed=given["seed"], solver=None if epsilon == math.inf else "steps",
     )  # fmt: skip
 
 
