@@ -79,7 +79,10 @@ def test_a_release_has_to_be_certified_for_replacement_or_public(ratings: Rating
         assert public.spent == ()
         assert any("other people's ratings" in one for one in public.assumptions)
     paid = Profiles.from_release(certified, BUDGET)
-    assert paid.spent == certified.guarantee.events
+    assert [one.what.removesuffix(", in the release for profiles") for one in paid.spent] == [
+        one.what for one in certified.guarantee.events
+    ]
+    assert epsilon_of(paid.spent, 1e-6) == epsilon_of(certified.guarantee.events, 1e-6)
     assert set(certified.guarantee.assumptions) < set(paid.assumptions)
 
 
