@@ -60,7 +60,7 @@ def test_a_table_is_looked_up_by_id(ratings: Ratings) -> None:
         (["a"], [[]], "a row of numbers for each"),
         (["a"], [[math.nan]], "not finite"),
         (["a"], [[1e300]], "not finite"),
-        (["a", "a"], [[1.0], [2.0]], "two rows for user 'a'"),
+        (["a", "a"], [[1.0], [2.0]], "two rows for one user"),
     ],
 )
 def test_a_table_that_is_none_is_refused(ids: list[str], table: object, words: str) -> None:

@@ -120,8 +120,8 @@ class _Table(Profiles):
         if not np.isfinite(self._factors).all():
             raise InvalidArgument("profiles hold a number that is not finite: mend the table")
         self._ids = Ids(np.asarray(user_ids))
-        if (twice := self._ids.first_repeated()) is not None:
-            raise InvalidArgument(f"profiles have two rows for user {twice!r}: leave one")
+        if self._ids.first_repeated() is not None:
+            raise InvalidArgument("profiles have two rows for one user: leave one of them")
 
     @property
     def n_factors(self) -> int:
