@@ -138,7 +138,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
         ("user,x1,x2\nperson-00001,1\n", "line 2 of"),
         ("user,x1\nperson-00001,abc\n", "line 2 of"),
         ("user,x1\nperson-00001,nan\n", "not finite"),
-        ("user,x1\nperson-00001,1\nperson-00001,2\n", "two rows for user"),
+        ("user,x1\nperson-00001,1\nperson-00001,2\n", "two rows for one user"),
         ("user,x1\nnobody,1\n", "none of the people"),
     ],
 )

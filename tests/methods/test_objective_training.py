@@ -183,6 +183,9 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
                          ("regularization", 0), ("n_epochs", 0), ("items_public", 1), ("seed", -1)):  # fmt: skip
         with pytest.raises(InvalidArgument, match=field):
             replace(EXACT, **{field: value})  # type: ignore[arg-type]
+    for epsilon in (1e-300, 1e300):
+        with pytest.raises(InvalidArgument, match=r"epsilon=1e.300 should be between 1e-09 and 1e\+09"):
+            replace(EXACT, budget=Budget(epsilon))
     with pytest.raises(InvalidArgument, match="budget=None"):
         ObjectivePerturbation()
     with pytest.raises(InvalidArgument, match="in memory"):

@@ -76,9 +76,9 @@ def print_run(run: Run, report: dict[str, Any], model_folder: Path | None) -> No
     """Print it for people."""
     sizes = f"{len(run.model.user_ids):,} users and {len(run.model.release.items):,} items"
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from the disk" if run.streamed else ""))
-    epochs = len(run.model.history)
+    epochs, turns = len(run.model.history), _TURNS.get(report["method"], "epochs")
     say(
-        f"{epochs} {_TURNS.get(report['method'], 'epochs')} with {report['factors']} factors in "
+        f"{epochs} {turns if epochs != 1 else turns[:-1]} with {report['factors']} factors in "
         f"{epochs * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
         f"{report['seconds']:.1f} s in all"
     )

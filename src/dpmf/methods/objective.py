@@ -37,6 +37,7 @@ from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
+LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
 PUBLISHED: Mapping[str, Any] = {"n_factors": 50, "n_epochs": 100, "learning_rate": 2**-5, "regularization": 0.001}
 """The settings of Hua, Xia and Zhong (2015)."""
 
@@ -120,6 +121,10 @@ class ObjectivePerturbation:
                     f"unit={self.budget.unit!r}, neighbours={self.budget.neighbours!r}: ObjectivePerturbation protects "
                     "the value of one rating, so a certified budget needs unit='rating' and neighbours='replace'"
                 )
+        if self.is_private and not LEAST_EPSILON <= self.budget.epsilon <= MOST_EPSILON:
+            raise InvalidArgument(
+                f"epsilon={self.budget.epsilon:g} should be between {LEAST_EPSILON:g} and {MOST_EPSILON:g}, or infinite"
+            )
         if self.is_private and not self.regularization and self.regularization is not None:
             raise InvalidArgument("regularization=0: an item that nobody rated would have noise without an end")
 

@@ -1,6 +1,6 @@
 """A run of objective perturbation that certifies nothing: the plain fit, then items once more with noise.
 
-Noise is drawn once, before the first step, and kept with the snapshots: what is released at the end of a run that was
+Noise is drawn once, with the first step, and kept with the snapshots: what is released at the end of a run that was
 stopped and gone on with is what it would have been, and nothing is drawn a second time.
 """
 
@@ -58,13 +58,14 @@ def fit_published(
     state = plain_fit(
         ratings, method.n_factors, method.learning_rate, method.regularization, seed=method.seed, n_threads=n_threads
     )
-    perturbed = PerturbedItems(
-        state.items, state.X.copy(), _drawn(method, ratings), method.learning_rate, method.regularization
-    )
+    nothing_yet = np.zeros((ratings.n_items, method.n_factors))
+    perturbed = PerturbedItems(state.items, state.X.copy(), nothing_yet, method.learning_rate, method.regularization)
     n_fitting, n_all = method.n_epochs, method.n_turns
 
     def advance(epoch: int) -> EpochRecord:
         began = time.perf_counter()
+        if epoch == 1 and method.is_private:  # not before it is entered into the ledger
+            perturbed.eta[:] = _drawn(method, ratings)
         if epoch <= n_fitting:
             error = state.advance(epoch - 1, n_threads)
         else:
@@ -97,17 +98,15 @@ def fit_published(
 
 
 def _drawn(method: ObjectivePerturbation, ratings: Ratings) -> Array:
-    """Return the noise of a run; none without a finite epsilon."""
+    """Return the noise of a run."""
     assert method.budget is not None
     assert method.n_factors is not None
-    shape = ratings.n_items, method.n_factors
-    if not method.is_private:
-        return np.zeros(shape)
     # Noise is that of a certified run, as hard to predict, although no more than a claim rests on it.
     noise = Noise(method.noise_seed)
     if noise.seeded:
         logger.warning("%s", SEEDED)
-    return noise_vectors(noise, 2 * (ratings.scale.hi - ratings.scale.lo) / method.budget.epsilon, shape)
+    scale = 2 * (ratings.scale.hi - ratings.scale.lo) / method.budget.epsilon
+    return noise_vectors(noise, scale, (ratings.n_items, method.n_factors))
 
 
 def _guarantee(method: ObjectivePerturbation, ratings: Ratings, n_steps: int, n_records: int) -> Guarantee:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,10 @@ _PUBLIC_TABLE = "Users' factors are a table that somebody asserts to be public: 
 _PUBLIC_RELEASE = (
     "The release that users' factors are made with is asserted to be public: made from other people's ratings."
 )
-_RELEASE_TOO = "What the release that users' factors are made with cost is part of this guarantee."
+_RELEASE_TOO = (
+    "What the release that users' factors are made with cost is part of this guarantee; how much to spend on them and "
+    "on items was not decided by looking at it."
+)
 
 
 class Profiles(ABC):
@@ -116,8 +120,8 @@ class _Table(Profiles):
         if not np.isfinite(self._factors).all():
             raise InvalidArgument("profiles hold a number that is not finite: mend the table")
         self._ids = Ids(np.asarray(user_ids))
-        if (twice := self._ids.first_repeated()) is not None:
-            raise InvalidArgument(f"profiles have two rows for user {twice!r}: leave one")
+        if self._ids.first_repeated() is not None:
+            raise InvalidArgument("profiles have two rows for one user: leave one of them")
 
     @property
     def n_factors(self) -> int:
@@ -165,7 +169,12 @@ class _Derived(Profiles):
 
     @property
     def spent(self) -> tuple[Event, ...]:
-        return () if self._public else self._release.guarantee.events
+        if self._public:
+            return ()
+        return tuple(
+            replace(event, what=f"{event.what}, in the release for profiles")
+            for event in self._release.guarantee.events
+        )
 
     def check(self, ratings: Ratings) -> None:
         if (self._release.items.ids.encode(ratings.catalogue.ids.array) < 0).all():
