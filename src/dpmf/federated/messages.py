@@ -153,8 +153,8 @@ class Task:
         spread: H of the noise of this round, shape (n, K), as codes.
         seed: of the words that hide the answer, and of the pieces of the fixed noise that this user adds.
         dealt: whether such pieces are dealt at all; not where users draw them themselves.
-        corrected: places, among the items, of those whose piece is not from the seed but given here …
-        corrections: … in these words, shape (len(corrected), K).
+        corrected: places, among the items, of those to whose pieces from the seed …
+        corrections: … these words are to be added, shape (len(corrected), K).
         fixed_spread: H of the fixed noise, shape (n, K), if the user is to draw a piece of it now; else None.
     """
 

@@ -195,17 +195,17 @@ class Recommender:
     ) -> Words | None:
         """Note a user's mask and pieces; what is dealt is taken from `left` (out), and the last gets all that is left.
 
-        Returned are the pieces that are not from the seed.
+        Returned is what is to be added to the pieces from the seed, for that.
         """
         ring, shape = self._terms.ring, (len(wanted.items), self._terms.n_factors)
         if corrected is None:
             self._guests[user] = _Guest(wanted, mask_words(seed, ring, *shape))
             return None
         mask, dealt = mask_words(seed, ring, 2, *shape)
-        corrections = left[wanted.items[corrected]]
+        corrections: Words = left[wanted.items[corrected]] - dealt[corrected]
         if len(corrected):
             dealt = dealt.copy()
-            dealt[corrected] = corrections
+            add_rows(dealt, corrected, corrections)
         subtract_rows(left, wanted.items, dealt)
         self._guests[user] = _Guest(wanted, mask, dealt)
         return corrections

@@ -23,7 +23,7 @@ from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 from dpmf.federated.spreading import Watch, pieces, whole_noise
 from dpmf.federated.terms import Terms
-from dpmf.kernels.answering import Pace, answer_round, spread_roots
+from dpmf.kernels.answering import Pace, add_rows, answer_round, spread_roots
 
 
 class User:
@@ -158,6 +158,6 @@ def _hiding(task: Task, terms: Terms) -> NDArray[Any]:
         return mask_words(task.seed, terms.ring, *shape).copy()
     mask, dealt = mask_words(task.seed, terms.ring, 2, *shape)
     words: NDArray[Any] = mask + dealt
-    if task.corrected is not None and len(task.corrected):
-        words[task.corrected] += task.corrections - dealt[task.corrected]
+    if task.corrected is not None and task.corrections is not None:
+        add_rows(words, task.corrected, task.corrections)
     return words
