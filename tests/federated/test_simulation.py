@@ -160,6 +160,7 @@ def test_people_come_and_go_as_often_as_they_should() -> None:
     for _ in range(300):
         people.tick()
     assert abs(people.online.mean() - 1 / 3) < 0.02
+    assert people.usual == 6666
     moments = people.moments(20_000)
     assert abs((moments != STAYS).mean() - 0.02) < 0.005
     chosen = people.choose(100)

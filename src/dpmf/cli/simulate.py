@@ -65,6 +65,7 @@ _FOR = {  # what each option is for: scenarios, and modes
 @click.option("--dropouts", type=float, metavar="F", help="Part of a round that may leave in a certified run: 0.05.")
 @click.option("--colluders", type=float, metavar="F", help="Part of a round that may collude, likewise: 0.05.")
 @click.option("--factors", type=int, metavar="K", help="Length of the profiles: 50, or chosen in a certified run.")
+@click.option("--random-items", type=int, metavar="N", help="Restrict DATA to so many items, drawn with --seed.")
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, start, and who is online when.")
@@ -83,8 +84,9 @@ _FOR = {  # what each option is for: scenarios, and modes
 def simulate(
     data: str, scenario: str, mode: str, epsilon: float | None, delta: float, rounds: int | None,
     per_round: int | None, come: float | None, leave: float | None, alone: bool, dropouts: float | None,
-    colluders: float | None, factors: int | None, holdout: float | None, items_public: bool, seed: int,
-    threads: int | None, checkpoint_folder: Path | None, resume: bool, out: Path | None, as_json: bool, **reading: Any,
+    colluders: float | None, factors: int | None, random_items: int | None, holdout: float | None,
+    items_public: bool, seed: int, threads: int | None, checkpoint_folder: Path | None, resume: bool,
+    out: Path | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
     _check(scenario, mode, epsilon)
@@ -96,6 +98,7 @@ def simulate(
     from dpmf.federated.trial import accuracy_of, try_out
     from dpmf.files import check_replaceable
     from dpmf.model import release as release_files
+    from dpmf.ratings.restricting import random_items as restricted
 
     thread_count(threads)
     given = {"rounds": rounds, "per_round": per_round, "come": come, "leave": leave, "factors": factors,
@@ -109,8 +112,10 @@ def simulate(
     if out is not None:
         check_replaceable(out, release_files.FILES)
     ratings = read_ratings(data, **reading)
-    total = _S1_ROUNDS if planned is None else getattr(planned, "rounds", getattr(planned, "n_epochs", None))
-    with progress(f"simulating {scenario}", rounds or total) as advance:
+    if random_items is not None:
+        ratings = restricted(ratings, random_items, seed=seed)
+    total = (rounds or _S1_ROUNDS) if planned is None else _n_rounds(planned)
+    with progress(f"simulating {scenario}", total) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")]
         how: Any = {"n_threads": threads, "callbacks": callbacks, "checkpoint": checkpoint}
         if planned is None:
@@ -123,7 +128,7 @@ def simulate(
             model = outcome.model
     if out is not None:
         model.release.save(out)
-    report = _report(scenario, model, outcome, accuracy, time.perf_counter() - began, out)
+    report = _report(scenario, model, outcome, accuracy, total, time.perf_counter() - began, out)
     if as_json:
         print_json(report)
     else:
@@ -164,6 +169,13 @@ def _scenario(
     return Scenario(scenario, epsilon=epsilon, **{**usual, **settings})  # type: ignore[arg-type]
 
 
+def _n_rounds(planned: Scenario | CertifiedScenario) -> int:
+    """Return how many rounds will be reported on."""
+    from dpmf.federated.scenario import Scenario
+
+    return planned.rounds if isinstance(planned, Scenario) else planned.n_epochs
+
+
 def _trusted(epsilon: float, given: dict[str, Any]) -> Any:
     """Return the method of a recommender whom people trust, as published: by steps."""
     from dpmf.methods import ObjectivePerturbation
@@ -181,6 +193,7 @@ def _report(
     model: Model,
     outcome: Outcome | CertifiedOutcome | None,
     accuracy: dict[str, float],
+    rounds: int,
     seconds: float,
     out: Path | None,
 ) -> dict[str, Any]:
@@ -200,7 +213,7 @@ def _report(
         "baseline_rmse": accuracy.get("baseline_rmse"),
         "mean_error": accuracy["mean_error"],
         "train_rmse": accuracy["train_rmse"],
-        "rounds": len(model.history) if outcome is None else outcome.rounds,
+        "rounds": rounds if outcome is None else outcome.rounds,
         "seconds": seconds,
         **traffic,
         **protocol,

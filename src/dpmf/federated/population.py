@@ -34,6 +34,11 @@ class Population:
         self._generator = generator(seed, "who is online")
         self.online = np.zeros(len(users), np.bool_)
 
+    @property
+    def usual(self) -> int:
+        """How many people are online in the long run, on average."""
+        return int(len(self._users) * self._come / (self._come + self._leave))
+
     def tick(self) -> list[int]:
         """Let people come and go between two rounds, and return who left."""
         drawn = self._generator.random(len(self._users))

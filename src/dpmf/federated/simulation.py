@@ -38,7 +38,6 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
-_MOST_IDLE = 1_000_000  # rounds in which too few people are online to begin
 _ERRORS_EVERY = 100  # rounds: errors take longer than a round
 
 
@@ -177,16 +176,9 @@ class Simulation:
 
     def _set_up(self) -> None:
         """Wait until enough people are online, and let them draw the fixed noise."""
-        wanted = min(self.scenario.per_round, len(self.population.online))
-        for _ in range(_MOST_IDLE):
+        wanted = min(self.scenario.per_round, max(self.population.usual // 2, 1))
+        while int(self.population.online.sum()) < wanted:
             self.population.tick()
-            if int(self.population.online.sum()) >= wanted:
-                break
-        else:
-            raise InvalidArgument(
-                f"{wanted} people are never online at once with come={self.scenario.come:g} and "
-                f"leave={self.scenario.leave:g}: take fewer per round, or let more people come"
-            )
         chosen, spent = self.population.choose(wanted).tolist(), Spent()
         for user in chosen:
             self.user(user)

@@ -1,0 +1,109 @@
+"""`dpmf simulate`: all scenarios in both modes, what is reported, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+PAPER = ("--mode", "paper", "--items-public", "--factors", "4")
+S3 = ("--scenario", "s3", "--rounds", "15", "--per-round", "20", "--online-probability", "0.5")
+RELIED_ON = {"rmse", "mean_error", "rounds", "seconds", "bytes_down", "bytes_up", "guarantee"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--scenario", "s1", "--rounds", "5"), ("--scenario", "s2", "--rounds", "5"), S3,
+     ("--scenario", "s2", "--rounds", "3", "--without-third-party")],
+    ids=["s1", "s2", "s3", "alone"],
+)  # fmt: skip
+def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    out = tmp_path / "release"
+    asked = (data_folder, *PAPER, "--epsilon", "5", *options, "--holdout", "0.1")
+    report = json.loads(command("simulate", *asked, "--out", out, "--json").stdout)
+    assert set(report) >= RELIED_ON
+    assert (report["mode"], report["certified"], report["epsilon"], report["unit"]) == ("paper", False, 5, "rating")
+    assert report["rounds"] == int(options[options.index("--rounds") + 1])
+    assert 0 < report["rmse"] < 4
+    assert report["guarantee"]["assumptions"]
+    is_protocol = "s1" not in options
+    assert (report["bytes_down"] > 0) == (report["bytes_up"] > 0) == is_protocol
+    if is_protocol:
+        assert report["composed_epsilon"] == 5 * (report["rounds"] + 1)
+        assert report["proven_epsilon"] is None
+        assert report["published"] == {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}
+    verdict = json.loads(command("verify", out, "--json").stdout)
+    assert (verdict["certified"], verdict["ok"]) == (False, True)
+    shown = command("simulate", *asked).stdout
+    assert "paper claim, not certified" in shown
+    assert ("no finite epsilon is proven" in shown) == is_protocol
+
+
+@pytest.mark.parametrize(
+    "options", [("--scenario", "s2"), ("--scenario", "s3", "--online-probability", "1", "--per-round", "60")]
+)
+def test_certified_against_both(command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    out = tmp_path / "release"
+    asked = (data_folder, "--items-public", "--epsilon", "8", "--rounds", "2", "--factors", "2", *options)
+    report = json.loads(command("simulate", *asked, "--holdout", "0.1", "--out", out, "--json").stdout)
+    assert set(report) >= RELIED_ON
+    assert (report["mode"], report["certified"], report["unit"], report["delta"]) == ("certified", True, "user", 1e-6)
+    assert "Against the third party" in report["against_third_party"]
+    assert "certified" in report["against_recommender"]
+    verdict = json.loads(command("verify", out, "--json").stdout)
+    assert (verdict["certified"], verdict["ok"]) == (True, True)
+    shown = command("simulate", *asked).stdout
+    assert "That is against the recommender. Against the third party" in shown
+
+
+def test_a_run_goes_on_where_it_was_stopped(command: Command, data_folder: Path, tmp_path: Path) -> None:
+    asked = (data_folder, *PAPER, "--epsilon", "5", *S3, "--checkpoint", tmp_path / "run")
+    assert command("simulate", *asked).returncode == 0
+    again = command("simulate", *asked)
+    assert again.returncode == 1
+    assert "holds a checkpoint" in again.stderr
+    longer = json.loads(command("simulate", *asked, "--rounds", "20", "--resume", "--json").stdout)
+    assert longer["rounds"] == 20
+
+
+def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) -> None:
+    report = command("simulate", data_folder, *PAPER, "--epsilon", "inf", *S3, "--random-items", "9").stdout
+    assert "9 items" in report
+    assert "not private" in report
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "needs --epsilon"),
+        (("--epsilon", "1", "--scenario", "s1"), "--profiles"),
+        (("--epsilon", "inf"), "certifies nothing"),
+        (("--epsilon", "1", "--scenario", "s2", "--per-round", "9"), "--per-round means nothing"),
+        (("--epsilon", "1", "--scenario", "s2", "--online-probability", "1"), "--online-probability means nothing"),
+        (("--epsilon", "1", "--without-third-party"), "--without-third-party means nothing"),
+        (("--epsilon", "1", "--mode", "paper", "--delta", "1e-5"), "--delta means nothing"),
+        (("--epsilon", "1", "--mode", "paper", "--dropouts", "0.1"), "--dropouts means nothing"),
+        (("--epsilon", "1", "--mode", "paper", "--rounds", "0", "--items-public"), "rounds=0"),
+        (("--epsilon", "1", "--mode", "paper", "--factors", "0", "--items-public"), "n_factors=0"),
+        (("--epsilon", "-1", "--mode", "paper", "--items-public"), "epsilon"),
+        (("--epsilon", "1e-9", "--mode", "paper", "--items-public"), "larger epsilon"),
+        (("--epsilon", "1", "--mode", "paper", "--online-probability", "2", "--items-public"), "come=2"),
+        (("--epsilon", "1", "--random-items", "1000", "--items-public"), "cannot be drawn"),
+        (("--epsilon", "1", "--holdout", "1.5"), "--holdout"),
+        (("--epsilon", "1", "--resume"), "--resume needs --checkpoint"),
+        (("--epsilon", "1", "--scenario", "s4"), "s4"),
+    ],
+)
+def test_what_makes_no_sense_gets_one_line(
+    command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    out = tmp_path / "release"
+    result = command("simulate", data_folder, *options, "--out", out)
+    assert result.returncode != 0
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()

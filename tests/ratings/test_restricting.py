@@ -1,0 +1,43 @@
+"""A part of the catalogue: exactly its ratings, and nobody without any."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpmf.errors import InvalidArgument
+from dpmf.ratings import Ratings
+from dpmf.ratings.restricting import random_items
+from dpmf.ratings.synthetic import make
+
+
+def triples(ratings: Ratings) -> set[tuple[object, object, float]]:
+    users, items = list(ratings.user_ids), list(ratings.catalogue.ids)
+    return {
+        (users[user], items[item], float(value))
+        for user, item, value in zip(ratings.users, ratings.items, ratings.values, strict=True)
+    }
+
+
+@pytest.mark.parametrize("count", [1, 7, 40])
+def test_exactly_the_ratings_of_the_chosen_items_are_kept(count: int) -> None:
+    whole = make(60, 40)
+    part = random_items(whole, count, seed=3)
+    chosen = set(part.catalogue.ids)
+    assert len(chosen) == part.n_items == count
+    assert triples(part) == {one for one in triples(whole) if one[1] in chosen}
+    assert {user for user, _, _ in triples(part)} == set(part.user_ids)
+    titles = dict(zip(whole.catalogue.ids, whole.catalogue.titles, strict=True))
+    assert list(part.catalogue.titles) == [titles[item] for item in part.catalogue.ids]
+
+
+def test_the_seed_chooses() -> None:
+    whole = make(60, 40)
+    first, again, other = (random_items(whole, 10, seed=seed) for seed in (1, 1, 2))
+    assert list(first.catalogue.ids) == list(again.catalogue.ids)
+    assert list(first.catalogue.ids) != list(other.catalogue.ids)
+
+
+@pytest.mark.parametrize("count", [0, 41])
+def test_more_than_there_are_cannot_be_drawn(count: int) -> None:
+    with pytest.raises(InvalidArgument, match="cannot be drawn"):
+        random_items(make(60, 40), count, seed=1)
