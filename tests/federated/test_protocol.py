@@ -191,7 +191,7 @@ def test_a_recommender_that_draws_small_spreads_is_caught(world: Any, monkeypatc
     import dpmf.federated.recommender as module
 
     def little(draws: Draws, shape: tuple[int, int]) -> Any:
-        return np.maximum(drawn_spread(draws, shape), np.uint16(20000))  # the largest H, code 0 on, are cut off
+        return np.maximum(drawn_spread(draws, shape), np.uint16(50000))  # code 0 is the largest H
 
     monkeypatch.setattr(module, "drawn_spread", little)
     here.play()
