@@ -136,10 +136,21 @@ def test_fewer_people_than_there_are_may_take_part_in_a_round(ratings: Ratings) 
     assert outcome.agreement.n_users == 12
     assert outcome.took_part > 12
     assert outcome.traffic.up.count <= 12 * outcome.rounds
-    few = CertifiedSimulation(ratings, SCENARIO, outcome.agreement, 1)
+    few = CertifiedSimulation(ratings, SCENARIO, outcome.agreement, 1, np.ones(40))
     few.population.tick = lambda: []  # type: ignore[method-assign]  # nobody ever comes
     with pytest.raises(InvalidArgument, match="never online at once"):
         few._wait_for(40)
+
+
+def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
+    everybody = dict.fromkeys(ratings.user_ids, 0.0)
+    none, some = (simulate_certified(ratings, SCENARIO, user_budgets=one) for one in (everybody, {}))
+    assert bits(none) != bits(some)
+    assert "Everybody chose their own epsilon" in " ".join(none.model.guarantee.assumptions)
+    other = replace(ratings, values=6.0 - ratings.values)  # of no weight, ratings make no difference
+    again = simulate_certified(other, SCENARIO, user_budgets=everybody)
+    assert again.model.release.item_biases.tobytes() == none.model.release.item_biases.tobytes()
+    assert again.model.release.item_factors.tobytes() == none.model.release.item_factors.tobytes()
 
 
 def losing(monkeypatch: pytest.MonkeyPatch, *lost: int) -> None:

@@ -103,6 +103,8 @@ class Recommender:
                 raise Refused("the total is of another round")
             if not {int(user) for user in total.users} <= self._seeds.keys():
                 raise Refused("the total has users who were not asked")
+            if 0 < len(total.users) < self._agreement.least:
+                raise Refused("the total is of fewer people than was agreed")
             self._total = total
         except Refused as refusal:
             self.refusals.note(refusal)

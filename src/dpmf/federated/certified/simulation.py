@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.threads import thread_count
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
@@ -32,7 +33,8 @@ from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, Population
 from dpmf.federated.traffic import Traffic
 from dpmf.methods.central import Profiles
-from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_plan import Stage, private_defaults
 from dpmf.methods.private_run import private_run
@@ -140,6 +142,7 @@ def simulate_certified(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    user_budgets: Mapping[Any, float] | None = None,
 ) -> CertifiedOutcome:
     """Run a scenario to its end.
 
@@ -149,31 +152,45 @@ def simulate_certified(
         n_threads: for the errors that are measured on the way, which nobody could measure in earnest.
         callbacks: called with the record of each round of factors.
         checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
+        user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
+            else gets to know it: everybody scales their own answers.
     """
     declared(ratings, scenario.items_public)
     agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
     if seeded:
         logger.warning("%s", SEEDED)
-    guarantee = agreement.guarantee(public_facts(ratings.catalogue), seeded=seeded)
-    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads))
-    began = time.perf_counter()
-    with private_run(checkpoint, partial(_identity, ratings, scenario), agreement.stages, seeded) as stages:
+    facts = [*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])]
+    guarantee = agreement.guarantee(facts, seeded=seeded)
+    shares = personal_shares(ratings.user_ids, scenario.budget, agreement.events, user_budgets)
+    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
+    began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)
+    with private_run(checkpoint, identity, agreement.stages, seeded) as stages:
         history = stages.carry_out(run, tuple(callbacks))
         run.mechanism.finish()
     return run.outcome(guarantee, history, time.perf_counter() - began)
 
 
-def _identity(ratings: Ratings, scenario: CertifiedScenario) -> dict[str, Any]:
+def _identity(ratings: Ratings, scenario: CertifiedScenario, shares: NDArray[np.float64]) -> dict[str, Any]:
     settings = {"name": "simulate certified", **asdict(scenario)}
-    del settings["budget"]
-    return identity_of(settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget))
+    del settings["budget"]  # stands by itself, so that a refusal names it
+    return identity_of(
+        settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget),
+        user_budgets=f"{checksum_of((shares,)):08x}",
+    )  # fmt: skip
 
 
 class CertifiedSimulation:
     """All parties, and who is online; a run of private least squares that asks them."""
 
-    def __init__(self, ratings: Ratings, scenario: CertifiedScenario, agreement: Agreement, n_threads: int) -> None:
-        self.ratings, self.scenario, self.agreement = ratings, scenario, agreement
+    def __init__(
+        self,
+        ratings: Ratings,
+        scenario: CertifiedScenario,
+        agreement: Agreement,
+        n_threads: int,
+        shares: NDArray[np.float64],
+    ) -> None:
+        self.ratings, self.scenario, self.agreement, self._shares = ratings, scenario, agreement, shares
         self.recommender = Recommender(agreement)
         self.third_party = ThirdParty(agreement, self.recommender.public)
         self.recommender.meet(self.third_party.public)
@@ -254,7 +271,7 @@ class CertifiedSimulation:
             items, values = self.ratings.of_user(number)
             user = User(
                 items, values, self.agreement, self.recommender.public, self.third_party.public,
-                noise=noise_of(self.scenario.noise_seed, number),
+                float(self._shares[number]), noise_of(self.scenario.noise_seed, number),
             )  # fmt: skip
             self.recommender.admit(number, user.public)
             self.third_party.admit(number, user.public)
