@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, Sketch
+    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+    from dpmf.methods.profiles import Profiles
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -36,7 +37,9 @@ _HOMES = {
     "Items": "dpmf.ratings",
     "Ledger": "dpmf.privacy.ledger",
     "Model": "dpmf.model",
+    "ObjectivePerturbation": "dpmf.methods",
     "Person": "dpmf.model",
+    "Profiles": "dpmf.methods.profiles",
     "Ratings": "dpmf.ratings",
     "Recommendation": "dpmf.model",
     "Release": "dpmf.model",
@@ -59,7 +62,9 @@ __all__ = [
     "Items",
     "Ledger",
     "Model",
+    "ObjectivePerturbation",
     "Person",
+    "Profiles",
     "Ratings",
     "Recommendation",
     "Release",

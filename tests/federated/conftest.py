@@ -23,6 +23,7 @@ class World:
     def __init__(
         self, ratings: dict[int, dict[int, float]], *, dealt: bool, seed: int | None = None, **settings: Any
     ) -> None:
+        without = settings.pop("set_up_without", ())
         n_items = settings.pop("n_items", 1 + max(item for own in ratings.values() for item in own))
         usual: dict[str, Any] = {"epsilon": 1.0, "n_factors": 3, "most_users": len(ratings)}
         self.terms = Terms(n_items, (1.0, 5.0), **{**usual, **settings})
@@ -45,7 +46,8 @@ class World:
             self.send(number, RECOMMENDER, user.join().message)
         if dealt:
             for outgoing in self.recommender.set_up(list(ratings)):
-                self.pass_on(outgoing.to, outgoing.message)
+                if outgoing.to not in without:
+                    self.pass_on(outgoing.to, outgoing.message)
             self.close()
 
     def send(self, sender: int, receiver: int, message: bytes) -> list[Any]:
@@ -87,9 +89,9 @@ class World:
     def sums_of_last_step(self, before: np.ndarray[Any, Any], users: Iterable[int]) -> np.ndarray[Any, Any]:
         """Return the sums, in units, that moved item profiles; penalties should be 0."""
         counts = np.bincount([item for user in users for item in self.ratings[user]], minlength=self.terms.n_items)
-        return -(self.recommender.V - before) / self.terms.rate * counts[:, None]
+        return np.asarray(-(self.recommender.V - before) / self.terms.rate * counts[:, None])
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def world() -> type[World]:
     return World

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf import SGLD, Budget, GaussianGD, Model, Sketch
+from dpmf import SGLD, Budget, GaussianGD, Model, ObjectivePerturbation, Sketch
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.model import EpochRecord
@@ -15,10 +15,12 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
-CLAIMS: list[SGLD | GaussianGD | Sketch] = [
+Claim = SGLD | GaussianGD | Sketch | ObjectivePerturbation
+CLAIMS: list[Claim] = [
     SGLD(n_factors=3, n_epochs=5, budget=Budget(500.0), mode="paper", cap=10),
     GaussianGD(n_factors=3, n_epochs=5, budget=Budget(20.0), mode="paper", learning_rate=1e-4),
     Sketch(n_factors=3, n_epochs=5, budget=Budget(2.0), mode="paper"),
+    ObjectivePerturbation(n_factors=3, n_epochs=5, budget=Budget(2.0), mode="paper"),
 ]
 
 
@@ -28,8 +30,8 @@ def ratings() -> Ratings:
 
 
 @pytest.fixture(params=CLAIMS, ids=lambda claim: type(claim).__name__)
-def claim(request: pytest.FixtureRequest) -> SGLD | GaussianGD | Sketch:
-    found: SGLD | GaussianGD | Sketch = request.param
+def claim(request: pytest.FixtureRequest) -> Claim:
+    found: Claim = request.param
     return found
 
 
@@ -42,7 +44,7 @@ def bits(model: Model) -> tuple[bytes, ...]:
     return model.release.item_factors.tobytes(), model.release.item_biases.tobytes(), model.user_factors.tobytes()
 
 
-def ledger_at(path: Path, claim: SGLD | GaussianGD | Sketch, epsilon: float = math.inf) -> Ledger:
+def ledger_at(path: Path, claim: Claim, epsilon: float = math.inf) -> Ledger:
     unit = "user" if isinstance(claim, SGLD) else "rating"
     return Ledger(path, Budget(epsilon, unit=unit))
 
@@ -53,7 +55,7 @@ def interrupt(record: EpochRecord) -> None:
 
 
 def test_it_is_entered_once_and_into_whatever_ledger_lacks_it(
-    claim: SGLD | GaussianGD | Sketch, plan: Checkpoint, tmp_path: Path, ratings: Ratings
+    claim: Claim, plan: Checkpoint, tmp_path: Path, ratings: Ratings
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         claim.fit(ratings, checkpoint=plan, callbacks=[interrupt])
@@ -67,7 +69,7 @@ def test_it_is_entered_once_and_into_whatever_ledger_lacks_it(
 
 
 def test_what_was_entered_does_not_go_on_without_its_ledger(
-    claim: SGLD | GaussianGD | Sketch, plan: Checkpoint, tmp_path: Path, ratings: Ratings
+    claim: Claim, plan: Checkpoint, tmp_path: Path, ratings: Ratings
 ) -> None:
     model = claim.fit(ratings, checkpoint=plan, ledger=ledger_at(tmp_path / "ledger", claim))
     assert len(model.history) == 5
@@ -75,9 +77,7 @@ def test_what_was_entered_does_not_go_on_without_its_ledger(
         claim.fit(ratings, checkpoint=plan)
 
 
-def test_what_was_ended_early_goes_on_no_more(
-    claim: SGLD | GaussianGD | Sketch, plan: Checkpoint, ratings: Ratings
-) -> None:
+def test_what_was_ended_early_goes_on_no_more(claim: Claim, plan: Checkpoint, ratings: Ratings) -> None:
     ended = claim.fit(ratings, checkpoint=plan, callbacks=[lambda record: record.epoch == 2])
     again = claim.fit(ratings, checkpoint=plan)
     assert (len(again.history), bits(again)) == (2, bits(ended))

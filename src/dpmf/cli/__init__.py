@@ -4,7 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'ledger', 'recommend', 'similar', 'train', 'verify']
+['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'ledger', 'recommend', 'similar', 'simulate', 'train', \
+'verify']
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _COMMANDS = {
     "explain": "dpmf.cli.explain",
     "verify": "dpmf.cli.verify",
     "ledger": "dpmf.cli.ledger",
+    "simulate": "dpmf.cli.simulate",
     "data": "dpmf.cli.data",
     "bench": "dpmf.cli.bench",
     "doctor": "dpmf.cli.doctor",

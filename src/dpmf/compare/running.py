@@ -23,8 +23,9 @@ from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.evaluation.evaluating import by_popularity
 from dpmf.evaluation.leaking import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
-from dpmf.methods import ALS, SGD, SGLD, Method
+from dpmf.methods import ALS, SGD, SGLD, Method, ObjectivePerturbation
 from dpmf.methods.convergence import Convergence, diagnose
+from dpmf.methods.profiles import Profiles
 from dpmf.methods.sgd import Callback
 from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
@@ -80,16 +81,19 @@ def train_and_test(
     user_budgets: Mapping[Any, float] | None = None,
     ledger: Ledger | None = None,
     n_chains: int = 0,
+    profiles: Profiles | None = None,
 ) -> Run:
     """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0.
 
     The arguments after `checkpoint` are for private methods, see `dpmf.methods.ALS.fit`; but `n_chains` is how many
-    further chains of SGLD are run to see whether they agree.
+    further chains of SGLD are run to see whether they agree, and `profiles` are for `ObjectivePerturbation`.
     """
     train, test = ratings.split(holdout, seed=seed, how=how) if holdout else (ratings, None)
-    private = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
+    private: dict[str, Any] = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
+    if isinstance(method, ObjectivePerturbation):
+        private["profiles"] = profiles
     began = time.perf_counter()
-    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)  # type: ignore[arg-type]
+    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)
     seconds = time.perf_counter() - began
     used = 1 - method.validation if isinstance(method, SGD) else 1
     convergence = None

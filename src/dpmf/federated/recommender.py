@@ -78,6 +78,7 @@ class Recommender:
         if terms.third_party:
             self._fixed_spread = drawn_spread(self._draws, self._sizes).copy()
         self._sums = np.zeros(self._sizes, terms.ring.dtype)
+        self._is_set_up = False
         self.round = 0
         self._open = False
         self._guests: dict[int, _Guest] = {}
@@ -101,7 +102,7 @@ class Recommender:
     def set_up(self, users: Sequence[int]) -> list[Outgoing]:
         """Begin the set-up phase: these users draw the fixed noise of all items together."""
         terms = self._terms
-        if not self._dealt or self.round or self._open or not len(users):
+        if not self._dealt or self._is_set_up or self.round or self._open or not len(users):
             raise InvalidArgument("the set-up is made once, before the first round, by at least one user")
         everything = np.arange(terms.n_items, dtype=np.uint32)
         wanted = _Listed(everything, digest_of_items(everything))
@@ -120,6 +121,8 @@ class Recommender:
 
         Users who have not said what they rated are left out.
         """
+        if self._dealt and not self._is_set_up:
+            raise InvalidArgument("no round can be dealt before the fixed noise is set up: begin anew")
         if self._open:
             raise InvalidArgument("a round is open already: wait for its total, or give it up")
         terms, wanted = self._terms, {user: self._wanted[user] for user in users if user in self._wanted}
@@ -185,7 +188,7 @@ class Recommender:
     def take_up(self, tensors: Mapping[str, NDArray[Any]], number: int, discarded: int) -> None:
         """Go on after this round, from what `kept` returned."""
         self.V[:], self._fixed[:], self._fixed_spread[:] = (tensors[name] for name in self.kept())
-        self.round, self.discarded = number, discarded
+        self.round, self.discarded, self._is_set_up = number, discarded, True
 
     def _seat(
         self, user: int, wanted: _Listed, seed: bytes, left: Words, corrected: NDArray[np.uint32] | None
@@ -248,7 +251,7 @@ class Recommender:
             elif guest.dealt is not None:
                 add_rows(self._sums, guest.wanted.items, guest.dealt)
         if total.round == SETUP_ROUND:
-            self._fixed[:] = self._sums
+            self._fixed[:], self._is_set_up = self._sums, True
             self._reset()
         else:
             self._update(present)

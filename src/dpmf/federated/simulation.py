@@ -89,7 +89,7 @@ def simulate(
     if checkpoint is None:
         run.carry_out(tuple(callbacks), None)
     else:
-        settings = {**asdict(scenario), "name": "simulate"}
+        settings = {**asdict(scenario), "name": "simulate", "epsilon": str(scenario.epsilon)}  # it may be infinite
         del settings["rounds"]  # a run may be gone on with for longer
         with Snapshots(checkpoint, identity_of(settings, ratings, fingerprint_of(ratings))) as snapshots:
             take_up(run, snapshots.latest())
@@ -274,7 +274,7 @@ class Simulation:
     def _release(self, guarantee: Guarantee) -> Release:
         of = self.ratings
         mean, biases = on_scale(0.0, np.zeros(of.n_items, np.float32), of.scale)
-        facts = {name: value for name, value in asdict(self.scenario).items() if name != "noise_seed"}
+        facts = {name: value for name, value in asdict(self.scenario).items() if name not in ("noise_seed", "epsilon")}
         return Release(
             items=of.catalogue, scale=of.scale, mean=mean, item_factors=self.recommender.V.astype(np.float32),
             item_biases=biases, ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0),

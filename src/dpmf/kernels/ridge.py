@@ -25,7 +25,7 @@ _RATINGS_AT_ONCE = 4  # a matrix entry is loaded and stored once for so many pro
 
 
 @fast_kernel
-def _cholesky_solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+def cholesky_solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
     """Overwrite y (out) with A⁻¹y; A (out, lower triangle) is symmetric and positive definite."""
     n = len(y)
     for a in range(n):
@@ -98,7 +98,7 @@ def solve_people(
             A[k, k] += ridge_u * scale
         A[width, width] += ridge_b * scale
         if count:
-            _cholesky_solve(A, y)
+            cholesky_solve(A, y)
         b[i] = np.float32(y[width])
         for k in range(width):
             U[i, k] = np.float32(y[k])

@@ -15,20 +15,22 @@ from typing import Any
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
 from dpmf.methods.gaussian import GaussianGD
+from dpmf.methods.objective import ObjectivePerturbation
 from dpmf.methods.sgd import SGD
 from dpmf.methods.sgld import SGLD
 from dpmf.methods.sketch import Sketch
 
-Method = ALS | GaussianGD | SGD | SGLD | Sketch
+Method = ALS | GaussianGD | ObjectivePerturbation | SGD | SGLD | Sketch
 METHODS: Mapping[str, type[Method]] = {
     "als": ALS,
     "sgd": SGD,
     "sgld": SGLD,
     "gaussian": GaussianGD,
     "sketch": Sketch,
+    "objective": ObjectivePerturbation,
 }
 
-__all__ = ["ALS", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "Sketch", "configure"]
+__all__ = ["ALS", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "ObjectivePerturbation", "Sketch", "configure"]
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Method:

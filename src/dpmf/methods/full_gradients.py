@@ -34,6 +34,7 @@ from dpmf.streams import stream_key
 Floats = NDArray[np.float32]
 EXPONENT = 0.5  # of the number of ratings, by which steps fall and penalties grow in a quick run
 _MOMENTUM = 0.8
+_WITHIN = 1 - 1e-5  # more than single precision loses in a norm and a product
 _RISE = 1.02  # of the squared error: then the steps were too long
 _ROWS_PER_DRAW = 4096  # from the data alone, so that any number of threads draws the same
 
@@ -65,20 +66,32 @@ class Pace:
         )
 
     @classmethod
+    def mean(cls, ratings: Ratings, step: float, user_penalty: float, item_penalty: float) -> Pace:
+        """Return steps along the mean over a row's ratings of the gradient of e², and of penalty ‖row‖².
+
+        With n ratings, t ← t - step (-2 Σ e x / n + 2 penalty t): a unit of Σ e x counts for 2 step / n, and the pull
+        for n times the penalty. A row without ratings is pulled back only.
+        """
+
+        def paced(counts: NDArray[np.int64], penalty: float) -> tuple[Floats, Floats]:
+            n = np.maximum(counts, 1).astype(np.float64)
+            return (2 * step / n).astype(np.float32), (penalty * n).astype(np.float32)
+
+        return cls(*paced(np.diff(ratings.indptr), user_penalty), *paced(_per_item(ratings), item_penalty))
+
+    @classmethod
     def quick(cls, ratings: Ratings, rate: float, penalty: float) -> Pace:
         """Return steps that do not depend on how many ratings there are, with momentum.
 
         With n ratings of a row, and N of the row on its side that has most, a step is rate / √(n N): the curvature of a
         row grows with n, so that the row with most of them is the one that limits the rate. Penalties grow with √n.
         """
-        per_item = np.zeros(ratings.n_items, np.int64)
-        count_columns(ratings.items, per_item)
 
         def paced(counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
             n = np.maximum(counts, 1).astype(np.float64)
             return (rate / (n * n.max()) ** EXPONENT).astype(np.float32), (penalty * n**EXPONENT).astype(np.float32)
 
-        return cls(*paced(np.diff(ratings.indptr)), *paced(per_item), momentum=_MOMENTUM, yielding=True)
+        return cls(*paced(np.diff(ratings.indptr)), *paced(_per_item(ratings)), momentum=_MOMENTUM, yielding=True)
 
 
 @dataclass(eq=False)
@@ -94,6 +107,7 @@ class FullGradients:
         T_before, X_before: the same one step ago.
         memory: shape (2,): what is left of the steps, and the squared error of the last one.
         user_clip: to what length user factors are shortened in the gradient of item factors; by default, not at all.
+        radius: no user's factors are ever longer than this: they are shortened to it at the start and after every step.
     """
 
     users: Side
@@ -107,6 +121,10 @@ class FullGradients:
     X_before: Floats
     memory: NDArray[np.float64]
     user_clip: float = math.inf
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        self._project()
 
     @classmethod
     def start(
@@ -121,6 +139,7 @@ class FullGradients:
         seed: int,
         clip: float = math.inf,
         user_clip: float = math.inf,
+        radius: float = math.inf,
         n_threads: int = 1,
     ) -> FullGradients:
         """Return rows of one length in random directions, each made from its own id.
@@ -133,7 +152,7 @@ class FullGradients:
             unit: of the rating scale; factors are those of ratings divided by it.
             length: of all rows.
             seed: of the directions.
-            clip, user_clip: see above.
+            clip, user_clip, radius: see above.
             n_threads: for the preparations.
         """
         values = ((ratings.values - np.float32(centre)) / np.float32(unit)).astype(np.float32)
@@ -146,7 +165,8 @@ class FullGradients:
             rows += [one, one.copy()]
         T, T_before, X, X_before = rows
         items = users.transposed(ratings.n_items, n_threads)
-        return cls(users, items, n_factors, pace, clip, T, X, T_before, X_before, np.array([1.0, math.inf]), user_clip)
+        memory = np.array([1.0, math.inf])
+        return cls(users, items, n_factors, pace, clip, T, X, T_before, X_before, memory, user_clip, radius)
 
     def advance(self, number: int, n_threads: int, noise: Floats | None = None) -> float:
         """Take a step, counted from 0, and return the root mean squared error before it, in units.
@@ -169,6 +189,7 @@ class FullGradients:
         )  # fmt: skip
         self.T, self.T_before = self.T_before, self.T
         self.X, self.X_before = self.X_before, self.X
+        self._project()
         finite = math.isfinite(squared) and bool(np.isfinite(self.X).all() and np.isfinite(self.T).all())
         if good is not None and not (finite and squared <= _RISE * self.memory[1]):
             self.memory[0] /= 2
@@ -192,6 +213,12 @@ class FullGradients:
 
         return side.visit(work, n_threads)
 
+    def _project(self) -> None:
+        """Shorten factors of users that are too long, to a hair below the radius: rounding must not pass it."""
+        if math.isfinite(self.radius):
+            with np.errstate(invalid="ignore"):  # steps that diverge are reported below
+                self.T *= _shortened(self.T, self.radius * _WITHIN)[:, None]
+
     def forget_unrated(self) -> None:
         """Set to 0 the rows that have no ratings: nothing is known about them."""
         for side, rows in ((self.users, (self.T, self.T_before)), (self.items, (self.X, self.X_before))):
@@ -209,6 +236,13 @@ class FullGradients:
         """Return factors of users and of items, for ratings in their own units."""
         T, X = (np.ascontiguousarray(rows[:, : self.n_factors]) for rows in (self.T, self.X))
         return T * np.float32(math.sqrt(unit)), X * np.float32(math.sqrt(unit))
+
+
+def _per_item(ratings: Ratings) -> NDArray[np.int64]:
+    """Return how many ratings every item has."""
+    counts = np.zeros(ratings.n_items, np.int64)
+    count_columns(ratings.items, counts)
+    return counts
 
 
 def _shortened(rows: Floats, clip: float) -> Floats:

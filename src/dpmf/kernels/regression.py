@@ -1,0 +1,160 @@
+"""Least squares for many rows whose right-hand sides may come from elsewhere, with noise in them.
+
+Letters: row j (an item, say) with ratings r_i by columns i (users) that have factors u_i, and A_j = Σ u_i u_i' over
+them. The right-hand side Σ u_i r_i is `sum_products` in floating-point numbers. In integers it is `add_levels`: there,
+factors and ratings are whole numbers, so that every product and every sum is exact, and what one rating can change
+follows from the longest row of whole numbers, which `grid_rows` bounds. `solve_given` solves for any right-hand side.
+
+>>> U = np.array([[0.6, 0.8]], np.float32)
+>>> rows = np.empty((1, 2), np.int64)
+>>> grid_rows(U, 1.0, 1000.0, rows)
+>>> rows.tolist()
+[[599, 799]]
+>>> sums = np.zeros((1, 2), np.int64)
+>>> add_levels(np.array([0, 1]), np.array([0], np.int32), np.array([3], np.int64), 0, 1, rows, sums)
+>>> sums.tolist()
+[[1797, 2397]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.bounded import bounded_row
+from dpmf.kernels.compiling import fast_kernel, kernel
+from dpmf.kernels.ridge import cholesky_solve
+
+
+@fast_kernel
+def sum_products(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    start: int,
+    stop: int,
+    U: NDArray[np.float32],
+    sums: NDArray[np.float64],  # out
+) -> None:
+    """Write Σ u_i r_i of rows start..stop-1, shape (rows, K), in double precision."""
+    for j in range(start, stop):
+        sums[j] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            u, r = U[columns[p]], np.float64(values[p])
+            for k in range(sums.shape[1]):
+                sums[j, k] += r * u[k]
+
+
+@fast_kernel
+def solve_given(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    start: int,
+    stop: int,
+    U: NDArray[np.float32],
+    ridge: float,
+    spread: float,
+    right: NDArray[np.float64],
+    V: NDArray[np.float32],  # out
+) -> None:
+    """Solve (A_j + ridge I + spread A_j⁻¹) v_j = right_j for rows start..stop-1, by Cholesky in double precision.
+
+    Args:
+        indptr, columns: who rated what, as in `dpmf.engine.sides.Side`.
+        start, stop: the rows.
+        U: shape (columns, at least K).
+        ridge: above 0, unless `spread` is.
+        spread: from 0 on. If right_j has noise of variance s², and v_j was drawn with variance t² in every direction,
+            s²/t² makes the likeliest v_j; it is found as A_j w with (A_j² + ridge A_j + spread I) w = right_j.
+        right: shape (rows, K).
+        V: shape (rows, K).
+    """
+    width = right.shape[1]
+    A, B, y = np.empty((width, width)), np.empty((width, width)), np.empty(width)
+    for j in range(start, stop):
+        A[:] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            u = U[columns[p]]
+            for a in range(width):
+                ua, row = np.float64(u[a]), A[a]
+                for k in range(a + 1):
+                    row[k] += ua * u[k]
+        for a in range(width):
+            y[a] = right[j, a]
+            for k in range(a):
+                A[k, a] = A[a, k]
+        if spread > 0.0:
+            for a in range(width):
+                for b in range(a + 1):
+                    total = ridge * A[a, b]
+                    for k in range(width):
+                        total += A[a, k] * A[b, k]
+                    B[a, b] = total
+                B[a, a] += spread
+            cholesky_solve(B, y)
+            for a in range(width):
+                total = 0.0
+                for k in range(width):
+                    total += A[a, k] * y[k]
+                V[j, a] = np.float32(total)
+        else:
+            for a in range(width):
+                A[a, a] += ridge
+            cholesky_solve(A, y)
+            for a in range(width):
+                V[j, a] = np.float32(y[a])
+
+
+@kernel
+def grid_rows(U: NDArray[np.float32], radius: float, steps: float, rows: NDArray[np.int64]) -> None:
+    """Write U in whole steps to rows (out), same shape; no row is longer than radius · steps.
+
+    Rows that are longer than the radius are scaled to it, those with a number that is not finite become 0, and every
+    number is truncated toward 0, which makes no row longer.
+    """
+    row = np.empty(U.shape[1])
+    for i in range(len(U)):
+        bounded_row(U, i, radius, row)
+        for k in range(len(row)):
+            rows[i, k] = np.int64(row[k] * steps)
+
+
+@kernel
+def add_levels(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    levels: NDArray[np.int64],
+    start: int,
+    stop: int,
+    rows: NDArray[np.int64],
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add Σ levels · rows[column] over the ratings of rows start..stop-1 to sums, shape (rows, K).
+
+    Bound: a rating whose level changes by d changes one row of the sums by d times a row of `rows`.
+    """
+    for j in range(start, stop):
+        for p in range(indptr[j], indptr[j + 1]):
+            level, row = levels[p], rows[columns[p]]
+            for k in range(sums.shape[1]):
+                sums[j, k] += level * row[k]
+
+
+def solve_given_reference(
+    columns: NDArray[Any], U: NDArray[Any], ridge: float, spread: float, right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return v of one row, shape (K,)."""
+    Z = U[columns].astype(np.float64)
+    A, one = Z.T @ Z, np.eye(len(right))
+    if spread:
+        return np.asarray(A @ np.linalg.solve(A @ A + ridge * A + spread * one, right))
+    return np.asarray(np.linalg.solve(A + ridge * one, right))
+
+
+def add_levels_reference(
+    columns: NDArray[Any], levels: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return Σ levels · rows[column] of one row, shape (K,)."""
+    return np.asarray(levels @ rows[columns])
