@@ -80,7 +80,7 @@ def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(
     assert release.item_factors.any() == bool(n_factors)
     for found, expected in (
         (release.item_factors, central.public.V), (release.item_biases, central.public.c),
-        (model.user_factors, central.profiles.U), (model.user_biases, central.profiles.b),
+        (model.user_factors, central.fitted.U), (model.user_biases, central.fitted.b),
     ):  # fmt: skip
         assert found.tobytes() == expected.tobytes()
     assert (release.ridge.bias, release.ridge.factors) == central.public.ridge

@@ -32,7 +32,7 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, Population
 from dpmf.federated.traffic import Traffic
-from dpmf.methods.central import Profiles
+from dpmf.methods.central import FittedPeople
 from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
 from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
@@ -199,7 +199,7 @@ class CertifiedSimulation:
         self.public = PrivateRounds(agreement.plan, ratings.scale, keys, self, scenario.seed)
         self.population = Population(np.arange(ratings.n_users), scenario.come, scenario.leave, scenario.seed)
         self.users: dict[int, User] = {}
-        self.traffic, self.profiles = Traffic(), Profiles(ratings, n_threads)
+        self.traffic, self.fitted = Traffic(), FittedPeople(ratings, n_threads)
         self.rounds = self.discarded = self._chosen = 0
         self._lost: set[int] = set()  # numbers of rounds of factors
 
@@ -307,11 +307,11 @@ class CertifiedSimulation:
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
         final = stage.round == self.agreement.plan.n_rounds - 1
-        self.profiles.solve(self.public.fit(biases_only=stage.round is None, final=final))
+        self.fitted.solve(self.public.fit(biases_only=stage.round is None, final=final))
 
     def solve_users(self, *, final: bool = False) -> None:
         """Let everybody compute their own part from what is public."""
-        self.profiles.solve(self.public.fit(final=final))
+        self.fitted.solve(self.public.fit(final=final))
 
     def released(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
@@ -323,7 +323,7 @@ class CertifiedSimulation:
 
     def training_error(self) -> float:
         """Return the root mean squared error on all ratings: only who simulates can know it."""
-        return self.profiles.error(self.public)
+        return self.fitted.error(self.public)
 
     def outcome(self, guarantee: Guarantee, history: Iterable[EpochRecord], seconds: float) -> CertifiedOutcome:
         """Return what came out."""
@@ -337,7 +337,7 @@ class CertifiedSimulation:
             configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
         )  # fmt: skip
         kept = tuple(record for record in history if record.epoch not in self._lost)
-        model = Model(release, of.user_ids, self.profiles.U, self.profiles.b, of.indptr, of.items, kept)
+        model = Model(release, of.user_ids, self.fitted.U, self.fitted.b, of.indptr, of.items, kept)
         refusals = [
             self.recommender.refusals,
             self.third_party.refusals,
