@@ -142,6 +142,13 @@ def test_fewer_people_than_there_are_may_take_part_in_a_round(ratings: Ratings) 
         few._wait_for(40)
 
 
+def test_where_people_come_now_and_then_as_many_are_asked_as_are_usually_there(ratings: Ratings) -> None:
+    outcome = simulate_certified(ratings, replace(SCENARIO, come=0.1, leave=0.1, dropouts=0.4))
+    assert outcome.agreement.n_users == 18  # nine tenths of half of 40
+    assert outcome.took_part > 18
+    assert outcome.rounds == len(outcome.agreement.rounds)
+
+
 def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
     everybody = dict.fromkeys(ratings.user_ids, 0.0)
     none, some = (simulate_certified(ratings, SCENARIO, user_budgets=one) for one in (everybody, {}))

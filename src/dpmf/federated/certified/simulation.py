@@ -49,6 +49,7 @@ from dpmf.ratings import Ratings
 
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
+_USUALLY = 0.9  # of those who are online on average, so many nearly always are
 _MOST_IDLE = 1_000_000  # ticks in which too few people are online to begin a round
 
 
@@ -58,8 +59,9 @@ class CertifiedScenario:
 
     Attributes:
         budget: what all rounds together may cost one person.
-        per_round: how many of those who are online take part in a round; None asks everybody, and whoever is offline
-            counts as dropped out. Nothing is gained in privacy by being left out.
+        per_round: how many of those who are online take part in a round. None asks everybody, if people come at once
+            (come is 1), and whoever has just left counts as dropped out; else nine tenths of as many as are online
+            on average. Nothing is gained in privacy by being left out.
         dropouts: the part of them that may leave before they answer; with more, the round is discarded.
         colluders: the part of them that may tell the recommender, or the third party, what they did.
         come, leave: the probabilities of a person getting online and offline in a round.
@@ -98,9 +100,18 @@ class CertifiedScenario:
         if not 0 < self.come <= 1:
             raise InvalidArgument(f"come={self.come:g} should be a probability above 0")
 
+    @property
+    def asks_everybody(self) -> bool:
+        """Whether everybody is asked in every round, online or not."""
+        return self.per_round is None and self.come == 1
+
     def agreement(self, ratings: Ratings) -> Agreement:
         """Return what everybody knows beforehand."""
-        n_users = ratings.n_users if self.per_round is None else min(self.per_round, ratings.n_users)
+        n_users = ratings.n_users
+        if self.per_round is not None:
+            n_users = min(self.per_round, n_users)
+        elif not self.asks_everybody:
+            n_users = max(int(_USUALLY * n_users * self.come / (self.come + self.leave)), 1)
         return Agreement(
             ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users,
             math.ceil(self.dropouts * n_users), math.ceil(self.colluders * n_users), self.n_factors, self.n_epochs,
@@ -283,7 +294,7 @@ class CertifiedSimulation:
         self._chosen += 1
         population, wanted = self.population, self.agreement.n_users
         population.tick()
-        if self.scenario.per_round is None:
+        if self.scenario.asks_everybody:
             chosen, here = np.arange(wanted), population.online.copy()
         else:
             self._wait_for(wanted)
