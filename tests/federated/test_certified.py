@@ -278,6 +278,15 @@ def test_a_user_answers_every_round_once_and_in_order() -> None:
         user._mechanism.forfeit("item factors")
 
 
+def test_a_user_that_is_made_again_does_not_answer_again() -> None:
+    agreement, asking = agreement_of(), KeyPair()
+    user = User(*some_ratings(1), agreement, asking.public, KeyPair().public, after=3)
+    channel = Channel(asking, user.public)
+    answers = [user.receive(channel.seal(inquiry_of(agreement, number).encoded())) for number in (2, 3, 4)]
+    assert [len(one) for one in answers] == [0, 0, 1]
+    assert user.round == 4
+
+
 # What parties see
 
 
@@ -387,7 +396,7 @@ def test_the_recommender_takes_no_total_but_that_of_its_round() -> None:
     agreement, sums = world.agreement, np.zeros(N_ITEMS, np.uint64)
 
     def lie(world: World) -> None:
-        for number, users in ((1, range(8)), (0, range(1, 9))):
+        for number, users in ((1, range(8)), (0, range(1, 9)), (0, range(5))):
             total = Total(number, np.array(users, np.uint32), sums).encoded(agreement)
             world.recommender.receive(THIRD_PARTY, world.third_party._recommender.seal(total))
 
@@ -395,6 +404,7 @@ def test_the_recommender_takes_no_total_but_that_of_its_round() -> None:
     assert world.recommender.refusals.by_reason == {
         "the total is of another round": 1,
         "the total has users who were not asked": 1,
+        "the total is of fewer people than was agreed": 1,
     }
 
 

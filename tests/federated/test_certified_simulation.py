@@ -80,7 +80,7 @@ def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(
     assert release.item_factors.any() == bool(n_factors)
     for found, expected in (
         (release.item_factors, central.public.V), (release.item_biases, central.public.c),
-        (model.user_factors, central.profiles.U), (model.user_biases, central.profiles.b),
+        (model.user_factors, central.fitted.U), (model.user_biases, central.fitted.b),
     ):  # fmt: skip
         assert found.tobytes() == expected.tobytes()
     assert (release.ridge.bias, release.ridge.factors) == central.public.ridge
@@ -136,10 +136,28 @@ def test_fewer_people_than_there_are_may_take_part_in_a_round(ratings: Ratings) 
     assert outcome.agreement.n_users == 12
     assert outcome.took_part > 12
     assert outcome.traffic.up.count <= 12 * outcome.rounds
-    few = CertifiedSimulation(ratings, SCENARIO, outcome.agreement, 1)
+    few = CertifiedSimulation(ratings, SCENARIO, outcome.agreement, 1, np.ones(40))
     few.population.tick = lambda: []  # type: ignore[method-assign]  # nobody ever comes
     with pytest.raises(InvalidArgument, match="never online at once"):
         few._wait_for(40)
+
+
+def test_where_people_come_now_and_then_as_many_are_asked_as_are_usually_there(ratings: Ratings) -> None:
+    outcome = simulate_certified(ratings, replace(SCENARIO, come=0.1, leave=0.1, dropouts=0.4))
+    assert outcome.agreement.n_users == 18  # nine tenths of half of 40
+    assert outcome.took_part > 18
+    assert outcome.rounds == len(outcome.agreement.rounds)
+
+
+def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
+    everybody = dict.fromkeys(ratings.user_ids, 0.0)
+    none, some = (simulate_certified(ratings, SCENARIO, user_budgets=one) for one in (everybody, {}))
+    assert bits(none) != bits(some)
+    assert "Everybody chose their own epsilon" in " ".join(none.model.guarantee.assumptions)
+    other = replace(ratings, values=6.0 - ratings.values)  # of no weight, ratings make no difference
+    again = simulate_certified(other, SCENARIO, user_budgets=everybody)
+    assert again.model.release.item_biases.tobytes() == none.model.release.item_biases.tobytes()
+    assert again.model.release.item_factors.tobytes() == none.model.release.item_factors.tobytes()
 
 
 def losing(monkeypatch: pytest.MonkeyPatch, *lost: int) -> None:

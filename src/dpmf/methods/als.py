@@ -296,7 +296,7 @@ class ALS:
             guarantee=guarantee,
         )
         seen: tuple[NDArray[np.int64], NDArray[np.int32]] = (ratings.indptr, ratings.items)
-        return Model(release, ratings.user_ids, state.profiles.U, state.profiles.b, *seen, history)
+        return Model(release, ratings.user_ids, state.fitted.U, state.fitted.b, *seen, history)
 
     def _configuration(self) -> dict[str, Any]:
         """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""

@@ -24,7 +24,7 @@ from dpmf.ratings import Ratings
 Array = NDArray[np.float64]
 
 
-class Profiles:
+class FittedPeople:
     """What everybody fits to a release for themselves, computed by whoever holds all ratings.
 
     Args:
@@ -87,13 +87,13 @@ class CentralRounds:
     seed: int
     n_threads: int
     public: PrivateRounds = field(init=False)
-    profiles: Profiles = field(init=False)
+    fitted: FittedPeople = field(init=False)
 
     def __post_init__(self) -> None:
         catalogue = self.solving.catalogue
         self.public = PrivateRounds(self.plan, self.solving.scale, catalogue.ids.keys, self, self.seed)
         self._people = People(self.solving, self.counted, self.shares)
-        self.profiles = Profiles(self.solving, self.n_threads)
+        self.fitted = FittedPeople(self.solving, self.n_threads)
 
     def ask(self, *questions: Question) -> tuple[Noisy, ...]:
         """Sum everybody's answers, and release the sums."""
@@ -102,10 +102,10 @@ class CentralRounds:
     def _ask(self, question: Question) -> Noisy:
         bound = question.sensitivity(self.plan)
         if isinstance(question, Moments):
-            self.profiles.solve(question.fit)
+            self.fitted.solve(question.fit)
 
         def add(first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-            add_answers(question, self._people, first, last, steps, sums, self.profiles.U)
+            add_answers(question, self._people, first, last, steps, sums, self.fitted.U)
 
         values = release_sum(
             self.mechanism, question.what, bound, question.shape, add, self.counted, self.n_threads
@@ -123,11 +123,11 @@ class CentralRounds:
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
         final = stage.round == self.plan.n_rounds - 1
-        self.profiles.solve(self.public.fit(biases_only=stage.round is None, final=final))
+        self.fitted.solve(self.public.fit(biases_only=stage.round is None, final=final))
 
     def solve_users(self, *, final: bool = False) -> None:
         """Let everybody compute their own bias and factors from the release so far and their own ratings."""
-        self.profiles.solve(self.public.fit(final=final))
+        self.fitted.solve(self.public.fit(final=final))
 
     def released(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
@@ -139,4 +139,4 @@ class CentralRounds:
 
     def training_error(self) -> float:
         """Return the root mean squared error on all ratings, for the holder of the data."""
-        return self.profiles.error(self.public)
+        return self.fitted.error(self.public)

@@ -46,7 +46,10 @@ _APART = (
     "Recommender and third party do not collude. The third party adds up as the protocol says; the recommender may ask "
     "whatever it likes, for everybody bounds their own answers and keeps their own account."
 )
-_CIPHER = "Masks, seals and noise hide from whoever cannot break ChaCha20, Poly1305, X25519 and BLAKE2b."
+_CIPHER = (
+    "Masks, seals and noise hide from whoever cannot break ChaCha20, Poly1305, X25519 and BLAKE2b, and everybody has "
+    "the true public keys of the others."
+)
 _FORMAT = "dpmf certified federated 1"
 DIGEST_BYTES = 16
 _MOST_USERS = 1 << 20

@@ -24,7 +24,7 @@ from dpmf.federated.channels import Channel, KeyPair
 from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
-from dpmf.methods.questions import Counts, Headcount, Noisy, Question
+from dpmf.methods.questions import Counts, Fit, Noisy, Question, Residuals
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 
@@ -103,6 +103,8 @@ class Recommender:
                 raise Refused("the total is of another round")
             if not {int(user) for user in total.users} <= self._seeds.keys():
                 raise Refused("the total has users who were not asked")
+            if 0 < len(total.users) < self._agreement.least:
+                raise Refused("the total is of fewer people than was agreed")
             self._total = total
         except Refused as refusal:
             self.refusals.note(refusal)
@@ -153,16 +155,18 @@ class Recommender:
         raise InvalidArgument("the recommender cannot be copied or pickled: masks would be used twice")
 
 
-def _told(questions: Sequence[Question]) -> tuple[NDArray[np.float64], Any]:
-    """Return the weights and the fit that questions of one round have in common."""
+def _told(questions: Sequence[Question]) -> tuple[NDArray[np.float64], Fit | None]:
+    """Return the weights and the fit that the questions of a round have in common."""
     last = questions[-1]
-    if isinstance(last, Headcount) or getattr(last, "weights", None) is None:
-        raise InvalidArgument(f"{last.what!r} cannot be asked for by itself")
-    return last.weights, None if isinstance(last, Counts) else last.fit  # type: ignore[return-value]
+    if isinstance(last, Counts):
+        return last.weights, None
+    if isinstance(last, Residuals):
+        return last.weights, last.fit
+    raise InvalidArgument(f"{last.what!r} cannot be asked for by itself")
 
 
 def _numbers(question: Question) -> tuple[Any, ...]:
-    """Return all of a question that is agreed upon, and whose the rest is."""
+    """Return what of a question has to be as agreed, and which arrays it is made of."""
     agreed = tuple(getattr(question, name, None) for name in ("clip", "radius", "height"))
     same = tuple(id(getattr(question, name, None)) for name in ("weights", "fit"))
     return question.what, type(question), question.shape, agreed, same

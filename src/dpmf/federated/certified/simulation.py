@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.threads import thread_count
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
@@ -31,8 +32,9 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, Population
 from dpmf.federated.traffic import Traffic
-from dpmf.methods.central import Profiles
-from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.central import FittedPeople
+from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.personal import personal_shares
 from dpmf.methods.private_als import PrivateRounds
 from dpmf.methods.private_plan import Stage, private_defaults
 from dpmf.methods.private_run import private_run
@@ -47,6 +49,7 @@ from dpmf.ratings import Ratings
 
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
+_USUALLY = 0.9  # of those who are online on average, so many nearly always are
 _MOST_IDLE = 1_000_000  # ticks in which too few people are online to begin a round
 
 
@@ -56,8 +59,9 @@ class CertifiedScenario:
 
     Attributes:
         budget: what all rounds together may cost one person.
-        per_round: how many of those who are online take part in a round; None asks everybody, and whoever is offline
-            counts as dropped out. Nothing is gained in privacy by being left out.
+        per_round: how many of those who are online take part in a round. None asks everybody, if people come at once
+            (come is 1), and whoever has just left counts as dropped out; else nine tenths of as many as are online
+            on average. Nothing is gained in privacy by being left out.
         dropouts: the part of them that may leave before they answer; with more, the round is discarded.
         colluders: the part of them that may tell the recommender, or the third party, what they did.
         come, leave: the probabilities of a person getting online and offline in a round.
@@ -96,9 +100,18 @@ class CertifiedScenario:
         if not 0 < self.come <= 1:
             raise InvalidArgument(f"come={self.come:g} should be a probability above 0")
 
+    @property
+    def asks_everybody(self) -> bool:
+        """Whether everybody is asked in every round, online or not."""
+        return self.per_round is None and self.come == 1
+
     def agreement(self, ratings: Ratings) -> Agreement:
         """Return what everybody knows beforehand."""
-        n_users = ratings.n_users if self.per_round is None else min(self.per_round, ratings.n_users)
+        n_users = ratings.n_users
+        if self.per_round is not None:
+            n_users = min(self.per_round, n_users)
+        elif not self.asks_everybody:
+            n_users = max(int(_USUALLY * n_users * self.come / (self.come + self.leave)), 1)
         return Agreement(
             ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users,
             math.ceil(self.dropouts * n_users), math.ceil(self.colluders * n_users), self.n_factors, self.n_epochs,
@@ -140,6 +153,7 @@ def simulate_certified(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    user_budgets: Mapping[Any, float] | None = None,
 ) -> CertifiedOutcome:
     """Run a scenario to its end.
 
@@ -149,31 +163,45 @@ def simulate_certified(
         n_threads: for the errors that are measured on the way, which nobody could measure in earnest.
         callbacks: called with the record of each round of factors.
         checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
+        user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
+            else gets to know it: everybody scales their own answers.
     """
     declared(ratings, scenario.items_public)
     agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
     if seeded:
         logger.warning("%s", SEEDED)
-    guarantee = agreement.guarantee(public_facts(ratings.catalogue), seeded=seeded)
-    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads))
-    began = time.perf_counter()
-    with private_run(checkpoint, partial(_identity, ratings, scenario), agreement.stages, seeded) as stages:
+    facts = [*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])]
+    guarantee = agreement.guarantee(facts, seeded=seeded)
+    shares = personal_shares(ratings.user_ids, scenario.budget, agreement.events, user_budgets)
+    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
+    began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)
+    with private_run(checkpoint, identity, agreement.stages, seeded) as stages:
         history = stages.carry_out(run, tuple(callbacks))
         run.mechanism.finish()
     return run.outcome(guarantee, history, time.perf_counter() - began)
 
 
-def _identity(ratings: Ratings, scenario: CertifiedScenario) -> dict[str, Any]:
+def _identity(ratings: Ratings, scenario: CertifiedScenario, shares: NDArray[np.float64]) -> dict[str, Any]:
     settings = {"name": "simulate certified", **asdict(scenario)}
-    del settings["budget"]
-    return identity_of(settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget))
+    del settings["budget"]  # stands by itself, so that a refusal names it
+    return identity_of(
+        settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget),
+        user_budgets=f"{checksum_of((shares,)):08x}",
+    )  # fmt: skip
 
 
 class CertifiedSimulation:
     """All parties, and who is online; a run of private least squares that asks them."""
 
-    def __init__(self, ratings: Ratings, scenario: CertifiedScenario, agreement: Agreement, n_threads: int) -> None:
-        self.ratings, self.scenario, self.agreement = ratings, scenario, agreement
+    def __init__(
+        self,
+        ratings: Ratings,
+        scenario: CertifiedScenario,
+        agreement: Agreement,
+        n_threads: int,
+        shares: NDArray[np.float64],
+    ) -> None:
+        self.ratings, self.scenario, self.agreement, self._shares = ratings, scenario, agreement, shares
         self.recommender = Recommender(agreement)
         self.third_party = ThirdParty(agreement, self.recommender.public)
         self.recommender.meet(self.third_party.public)
@@ -182,7 +210,7 @@ class CertifiedSimulation:
         self.public = PrivateRounds(agreement.plan, ratings.scale, keys, self, scenario.seed)
         self.population = Population(np.arange(ratings.n_users), scenario.come, scenario.leave, scenario.seed)
         self.users: dict[int, User] = {}
-        self.traffic, self.profiles = Traffic(), Profiles(ratings, n_threads)
+        self.traffic, self.fitted = Traffic(), FittedPeople(ratings, n_threads)
         self.rounds = self.discarded = self._chosen = 0
         self._lost: set[int] = set()  # numbers of rounds of factors
 
@@ -254,7 +282,7 @@ class CertifiedSimulation:
             items, values = self.ratings.of_user(number)
             user = User(
                 items, values, self.agreement, self.recommender.public, self.third_party.public,
-                noise=noise_of(self.scenario.noise_seed, number),
+                float(self._shares[number]), noise_of(self.scenario.noise_seed, number),
             )  # fmt: skip
             self.recommender.admit(number, user.public)
             self.third_party.admit(number, user.public)
@@ -266,7 +294,7 @@ class CertifiedSimulation:
         self._chosen += 1
         population, wanted = self.population, self.agreement.n_users
         population.tick()
-        if self.scenario.per_round is None:
+        if self.scenario.asks_everybody:
             chosen, here = np.arange(wanted), population.online.copy()
         else:
             self._wait_for(wanted)
@@ -290,11 +318,11 @@ class CertifiedSimulation:
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
         final = stage.round == self.agreement.plan.n_rounds - 1
-        self.profiles.solve(self.public.fit(biases_only=stage.round is None, final=final))
+        self.fitted.solve(self.public.fit(biases_only=stage.round is None, final=final))
 
     def solve_users(self, *, final: bool = False) -> None:
         """Let everybody compute their own part from what is public."""
-        self.profiles.solve(self.public.fit(final=final))
+        self.fitted.solve(self.public.fit(final=final))
 
     def released(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
@@ -306,7 +334,7 @@ class CertifiedSimulation:
 
     def training_error(self) -> float:
         """Return the root mean squared error on all ratings: only who simulates can know it."""
-        return self.profiles.error(self.public)
+        return self.fitted.error(self.public)
 
     def outcome(self, guarantee: Guarantee, history: Iterable[EpochRecord], seconds: float) -> CertifiedOutcome:
         """Return what came out."""
@@ -320,7 +348,7 @@ class CertifiedSimulation:
             configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
         )  # fmt: skip
         kept = tuple(record for record in history if record.epoch not in self._lost)
-        model = Model(release, of.user_ids, self.profiles.U, self.profiles.b, of.indptr, of.items, kept)
+        model = Model(release, of.user_ids, self.fitted.U, self.fitted.b, of.indptr, of.items, kept)
         refusals = [
             self.recommender.refusals,
             self.third_party.refusals,

@@ -24,7 +24,7 @@ from dpmf.federated.channels import Channel, KeyPair
 from dpmf.federated.masks import mask_words
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
-from dpmf.methods.questions import Answers, People, add_answers
+from dpmf.methods.questions import Answers, People, Question, add_answers
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 
@@ -40,9 +40,11 @@ class User:
         recommender, third_party: their public keys.
         share: what part of the full weight this person wants to have, from 0 to 1.
         noise: where the person's noise comes from; the operating system unless given.
+        after: the last round that was answered, by an earlier process: what a user is made of again has to remember it,
+            and to store `round` before an answer is sent, or rounds could be answered twice.
     """
 
-    __slots__ = ("_agreement", "_mechanism", "_people", "_recommender", "_round", "_third_party", "public", "refusals")
+    __slots__ = ("_agreement", "_mechanism", "_people", "_recommender", "_third_party", "public", "refusals", "round")
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class User:
         third_party: bytes,
         share: float = 1.0,
         noise: Noise | None = None,
+        after: int = -1,
     ) -> None:
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
         self._agreement, self._people = agreement, People(own, own, np.array([share], np.float64))
@@ -60,7 +63,9 @@ class User:
         keys = KeyPair()
         self.public = keys.public
         self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
-        self._round = -1  # the last that was answered
+        self.round = -1  # the last that was answered
+        self._pass_over(after + 1)
+        self.round = after
         self.refusals = Refusals("a user")
 
     def receive(self, message: bytes) -> list[Outgoing]:
@@ -72,21 +77,19 @@ class User:
             return []
 
     def _answer(self, inquiry: Inquiry) -> list[Outgoing]:
-        if inquiry.round <= self._round:
+        if inquiry.round <= self.round:
             raise Refused("the round is not a new one")
         self._pass_over(inquiry.round)
-        self._round = inquiry.round
-        words = [self._noisy(question) for question in self._questions(inquiry)]
+        self.round = inquiry.round
+        questions = self._agreement.questions(inquiry.round, inquiry.weights, inquiry.fit)
+        words = [self._noisy(question) for question in questions]
         ring = self._agreement.ring(inquiry.round)
         answer = ring.words(np.concatenate(words))
         answer = answer + mask_words(inquiry.mask_seed, ring, len(answer))
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 
-    def _questions(self, inquiry: Inquiry) -> Any:
-        return self._agreement.questions(inquiry.round, inquiry.weights, inquiry.fit)
-
-    def _noisy(self, question: Any) -> NDArray[np.int64]:
+    def _noisy(self, question: Question) -> NDArray[np.int64]:
         """Answer a question on the grid, and add a piece of noise."""
         bound = question.sensitivity(self._agreement.plan)
         sums = np.zeros(question.shape, np.int64)
@@ -98,7 +101,7 @@ class User:
 
     def _pass_over(self, number: int) -> None:
         """Give up the answers of rounds that this person did not take part in: they do not come again."""
-        for round_ in self._agreement.rounds[self._round + 1 : number]:
+        for round_ in self._agreement.rounds[self.round + 1 : number]:
             for what in round_.releases:
                 self._mechanism.forfeit(what)
 
