@@ -108,7 +108,7 @@ def test_who_comes_takes_part_from_the_next_round_on(world: Any, dealt: bool) ->
 def noise_of(world: Any, silent: list[int], n_items: int = 400, K: int = 30) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return a world of people without a taste, and the sums that they made: noise alone."""
     ratings = {user: dict.fromkeys(range(n_items), 3.0) for user in range(6)}
-    here = world(ratings, dealt=True, n_items=n_items, n_factors=K, item_penalty=0.0)
+    here = world(ratings, dealt=True, seed=11, n_items=n_items, n_factors=K, item_penalty=0.0)
     for user in here.users.values():
         user.profile[:] = 0.0
     before = here.recommender.V.copy()
@@ -144,7 +144,7 @@ def test_noise_of_a_round_is_another_one_in_every_round(world: Any) -> None:
 
 def test_noise_that_users_draw_for_good_is_the_same_in_every_round(world: Any) -> None:
     ratings = {user: dict.fromkeys(range(300), 3.0) for user in range(5)}
-    here = world(ratings, dealt=False, n_factors=20, item_penalty=0.0)
+    here = world(ratings, dealt=False, seed=11, n_factors=20, item_penalty=0.0)
     here.play()
     fixed = sum(user.fixed for user in here.users.values()) / here.terms.steps
     assert stats.kstest(fixed.ravel() / here.terms.amplitude, "laplace").pvalue > 1e-4
@@ -156,14 +156,14 @@ def test_noise_that_users_draw_for_good_is_the_same_in_every_round(world: Any) -
 
 @pytest.mark.parametrize("k", [1, 7, 300])
 def test_pieces_of_k_users_are_laplace_together(k: int) -> None:
-    draws, counts = Draws(), np.full(150, k, np.uint32)
+    draws, counts = Draws(11), np.full(150, k, np.uint32)
     codes = drawn_spread(draws, (150, 40))
     total = sum(pieces(draws, codes, counts, 10.0, 4096.0) for _ in range(k))
     assert stats.kstest(np.ravel(total) / 4096.0 / 10.0, "laplace").pvalue > 1e-4
 
 
 def test_noise_of_a_single_user_has_a_gamma_length_and_any_direction() -> None:
-    noise = whole_noise(Draws(), 4000, 10, 3.0, 1e6) / 1e6
+    noise = whole_noise(Draws(11), 4000, 10, 3.0, 1e6) / 1e6
     lengths = np.linalg.norm(noise, axis=1)
     assert stats.kstest(lengths / 3.0, "gamma", args=(10,)).pvalue > 1e-4
     directions = noise / lengths[:, None]
@@ -175,7 +175,7 @@ def test_without_a_third_party_noise_is_far_larger(world: Any) -> None:
     moved = {}
     for third_party in (True, False):
         ratings = {user: dict.fromkeys(range(40), 3.0) for user in range(60)}
-        here = world(ratings, dealt=False, third_party=third_party, n_factors=8, item_penalty=0.0)
+        here = world(ratings, dealt=False, seed=11, third_party=third_party, n_factors=8, item_penalty=0.0)
         for user in here.users.values():
             user.profile[:] = 0.0
         before = here.recommender.V.copy()
@@ -187,7 +187,7 @@ def test_without_a_third_party_noise_is_far_larger(world: Any) -> None:
 
 def test_a_recommender_that_draws_small_spreads_is_caught(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = {user: dict.fromkeys(range(20), 3.0) for user in range(3)}
-    here = world(ratings, dealt=True, n_factors=20)
+    here = world(ratings, dealt=True, seed=11, n_factors=20)
     import dpmf.federated.recommender as module
 
     def little(draws: Draws, shape: tuple[int, int]) -> Any:
