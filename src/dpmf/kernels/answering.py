@@ -76,16 +76,17 @@ def answer_round(
         words: shape (n, K), to add to, modulo 2³².
     """
     n, width = rows.shape
-    gradient = np.zeros(width)
+    gradient, noise = np.zeros(width), np.empty(width, np.float32)
     for j in range(n):
         e = np.float64(values[j])
         for k in range(width):
             e -= u[k] * rows[j, k]
-        scale = pace.amplitude / np.sqrt(np.float64(counts[j]))
+        scale = np.float32(pace.steps * pace.amplitude / np.sqrt(np.float64(counts[j])))
+        for k in range(width):  # apart from what follows, which has numbers of another size: so both are vectors
+            noise[k] = scale * roots[codes[j, k]] * normals[j * width + k]
         for k in range(width):
             g = min(max(-2.0 * e * u[k], -pace.limit), pace.limit)
-            noise = scale * roots[codes[j, k]] * normals[j * width + k]
-            words[j, k] += np.uint32(np.int64(np.rint((g + noise) * pace.steps)) & 0xFFFFFFFF)
+            words[j, k] += np.uint32(np.int64(np.rint(g * pace.steps + noise[k])))
             gradient[k] -= 2.0 * e * rows[j, k]
     square = 0.0
     for k in range(width):
