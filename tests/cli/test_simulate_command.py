@@ -33,7 +33,7 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
     is_protocol = "s1" not in options
     assert (report["bytes_down"] > 0) == (report["bytes_up"] > 0) == is_protocol
     if is_protocol:
-        assert report["composed_epsilon"] == 5 * (report["rounds"] + 1)
+        assert report["composed_epsilon"] == 5 * (report["rounds"] + ("--without-third-party" not in options))
         assert report["proven_epsilon"] is None
         assert report["published"] == {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}
     verdict = json.loads(command("verify", out, "--json").stdout)
@@ -49,7 +49,11 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
 def test_certified_against_both(command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     out = tmp_path / "release"
     asked = (data_folder, "--items-public", "--epsilon", "8", "--rounds", "2", "--factors", "2", *options)
-    report = json.loads(command("simulate", *asked, "--holdout", "0.1", "--out", out, "--json").stdout)
+    ledger = ("--ledger", tmp_path / "ledger", "--cap", "9")
+    report = json.loads(command("simulate", *asked, "--holdout", "0.1", "--out", out, *ledger, "--json").stdout)
+    again = command("simulate", *asked, *ledger)
+    assert again.returncode == 1
+    assert "more than the cap" in again.stderr
     assert set(report) >= RELIED_ON
     assert (report["mode"], report["certified"], report["unit"], report["delta"]) == ("certified", True, "user", 1e-6)
     assert "Against the third party" in report["against_third_party"]
@@ -95,6 +99,8 @@ def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) 
         (("--epsilon", "1", "--random-items", "1000", "--items-public"), "cannot be drawn"),
         (("--epsilon", "1", "--holdout", "1.5"), "--holdout"),
         (("--epsilon", "1", "--resume"), "--resume needs --checkpoint"),
+        (("--epsilon", "1", "--mode", "paper", "--ledger", "ledger"), "--ledger means nothing"),
+        (("--epsilon", "1", "--cap", "2"), "--cap is of a ledger"),
         (("--epsilon", "1", "--scenario", "s4"), "s4"),
     ],
 )

@@ -33,7 +33,7 @@ from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 from dpmf.privacy.verifying import verify
 
-LEAST_P = 1e-6
+LEAST_P = 1e-9
 N_ITEMS = 12
 SEED = 5
 
@@ -299,7 +299,7 @@ def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -
             world.play()
             ring = world.agreement.ring(number)
             for user, message in world.seen.items():
-                channel = world.third_party._channels[user]
+                channel = world.third_party._users._channels[user]
                 channel._opened -= 1  # let it be read once more
                 words = Answer.decoded(channel.open(message), world.agreement).words
                 counts += np.bincount(np.frombuffer(ring.packed(words), np.uint8), minlength=256)
@@ -312,6 +312,58 @@ def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -
     for counts in (fans, nobody):
         assert stats.chisquare(counts).pvalue > LEAST_P
     assert stats.chi2_contingency(np.stack([fans, nobody])).pvalue > LEAST_P
+
+
+def test_one_persons_answer_counts_once_whatever_others_say_of_their_keys() -> None:
+    """Somebody claims another's key, so that the other's answer would open under both numbers and count twice."""
+    world = World(agreement_of(), strangers=1)
+    world.third_party.admit(20, world.users[0].public)
+    world.recommender.admit(20, world.users[0].public)
+    for party in (world.third_party, world.recommender):
+        assert party.refusals.by_reason == {"the key is known already": 1}
+
+    def pass_on_again(here: World) -> None:
+        here.third_party.receive(20, here.seen[0])
+
+    honest = world.play(meddle=pass_on_again)
+    assert world.third_party.refusals.by_reason["the sender is not known"] == 1
+    np.testing.assert_array_equal(honest[0].values, World(agreement_of(), strangers=1).play()[0].values)
+
+
+def test_nobody_may_have_the_key_of_another_party() -> None:
+    world = World(agreement_of())
+    world.third_party.admit(20, world.recommender.public)
+    world.recommender.admit(20, world.third_party.public)
+    assert 20 not in world.third_party._users
+    assert 20 not in world.recommender._users
+
+
+def test_a_discarded_sum_is_nowhere_any_more() -> None:
+    world = World(agreement_of())
+    with pytest.raises(RoundLost):
+        world.play(silent=range(5))
+    assert world.third_party._sum.size == 0
+    assert world.third_party._sum.base is None
+
+
+def test_ratings_are_not_a_unit_of_this_protocol() -> None:
+    with pytest.raises(InvalidArgument, match="protects users"):
+        agreement_of(budget=Budget(5.0, 1e-6, "rating", "replace"))
+
+
+@pytest.mark.parametrize(("neighbours", "what"), [("add-remove", "replaced by zero"), ("replace", "by another one")])
+def test_what_neighbours_are_is_recorded(neighbours: str, what: str) -> None:
+    promise = agreement_of(budget=Budget(5.0, neighbours=neighbours)).guarantee([], seeded=False)
+    assert what in promise.assumptions[0]
+
+
+def test_without_colluders_other_participants_are_left_out_of_the_promise() -> None:
+    def says(colluders: int) -> bool:
+        promise = agreement_of(colluders=colluders).guarantee([], seeded=False)
+        return any("another participant" in one for one in promise.assumptions)
+
+    assert says(0)
+    assert not says(1)
 
 
 def test_messages_are_as_long_whatever_was_rated() -> None:

@@ -295,7 +295,7 @@ def test_rounds_are_not_played_again(world: Any, dealt: bool) -> None:
     assert answers == []
     assert here.users[3].refusals.by_reason.total() == 1
     profile = here.users[3].profile.copy()
-    here.users[3].receive(here.recommender._channels[3].seal(b"\1\7\0\0\0\0"))
+    here.users[3].receive(here.recommender._users.seal(3, b"\1\7\0\0\0\0"))
     np.testing.assert_array_equal(here.users[3].profile, profile)
 
 
@@ -305,6 +305,17 @@ def test_a_number_keeps_the_key_that_it_has_first(world: Any, dealt: bool) -> No
     for party in (here.recommender, here.third_party):
         party.admit(3, KeyPair().public)
         assert party.refusals.by_reason == {"the user is known already": 1}
+
+
+@both_kinds
+def test_a_key_keeps_the_number_that_it_has_first(world: Any, dealt: bool) -> None:
+    here = world(RATINGS, dealt=dealt)
+    for party, other in ((here.recommender, here.third_party), (here.third_party, here.recommender)):
+        for public in (here.users[3].public, party.public, other.public):
+            party.admit(77, public)
+        assert party.refusals.by_reason == {"the key is known already": 3}
+        party.receive(77, b"x" * 99)
+        assert party.refusals.by_reason["the sender is not known"] == 1
 
 
 def test_what_cannot_be_is_said_in_one_line(world: Any) -> None:

@@ -53,7 +53,7 @@ def test_every_scenario_runs_and_says_what_is_claimed(ratings: Ratings, scenario
     guarantee = outcome.model.guarantee
     assert (guarantee.mode, guarantee.certified, guarantee.epsilon, guarantee.unit) == ("paper", False, 5.0, "rating")
     text = " ".join([*guarantee.assumptions, guarantee.events[0].claim])  # type: ignore[union-attr]
-    assert f"epsilon={(scenario.rounds + 1) * 5:g}" in text
+    assert f"epsilon={(scenario.rounds + scenario.third_party) * 5:g}" in text
     assert "proven figure is none" in text
     assert "which items each of them rated" in text
     assert ("draws H" in text) == scenario.third_party
@@ -89,6 +89,7 @@ def test_a_run_goes_on_where_it_was_stopped(ratings: Ratings, tmp_path: Path) ->
     assert seen == [100]
     assert outcome.rounds == 130
     assert outcome.refused == 0
+    assert any("played again" in one for one in outcome.model.guarantee.assumptions)
     assert (tmp_path / "run").stat().st_mode & 0o077 == 0
 
 

@@ -11,7 +11,7 @@ import click
 
 from dpmf.cli.options import check_apart, check_holdout, read_ratings, reading_options, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
-from dpmf.cli.train_options import checkpoint_of
+from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _FOR = {  # what each option is for: scenarios, and modes
     "dropouts": ("--dropouts", ("s2", "s3"), ("certified",)),
     "colluders": ("--colluders", ("s2", "s3"), ("certified",)),
     "delta": ("--delta", ("s2", "s3"), ("certified",)),
+    "ledger_file": ("--ledger", ("s2", "s3"), ("certified",)),
+    "cap": ("--cap", ("s2", "s3"), ("certified",)),
 }
 
 
@@ -79,6 +81,14 @@ _FOR = {  # what each option is for: scenarios, and modes
 )
 @click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
+@click.option(
+    "--ledger",
+    "ledger_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Enter what a certified run releases here, before anybody is asked.",
+)
+@click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
 @reading_options
 @json_option
 def simulate(
@@ -86,7 +96,7 @@ def simulate(
     per_round: int | None, come: float | None, leave: float | None, alone: bool, dropouts: float | None,
     colluders: float | None, factors: int | None, random_items: int | None, holdout: float | None,
     items_public: bool, seed: int, threads: int | None, checkpoint_folder: Path | None, resume: bool,
-    out: Path | None, as_json: bool, **reading: Any,
+    out: Path | None, ledger_file: Path | None, cap: float | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
     _check(scenario, mode, epsilon)
@@ -98,6 +108,7 @@ def simulate(
     from dpmf.federated.trial import accuracy_of, try_out
     from dpmf.files import check_replaceable
     from dpmf.model import release as release_files
+    from dpmf.privacy import Budget
     from dpmf.ratings.restricting import random_items as restricted
 
     thread_count(threads)
@@ -113,8 +124,9 @@ def simulate(
         check_replaceable(out, release_files.FILES)
     ratings = read_ratings(data, **reading)
     if random_items is not None:
-        ratings = restricted(ratings, random_items, seed=seed)
+        ratings = restricted(ratings, random_items, seed=seed, keep_people=mode == "certified")
     total = (rounds or _S1_ROUNDS) if planned is None else _n_rounds(planned)
+    ledger = ledger_of(ledger_file, cap, Budget(epsilon, delta), "user")  # last of all, because it makes a file
     with progress(f"simulating {scenario}", total) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")]
         how: Any = {"n_threads": threads, "callbacks": callbacks, "checkpoint": checkpoint}
@@ -123,7 +135,7 @@ def simulate(
             model = _trusted(epsilon, {**chosen, **common}).fit(train, **how)
             outcome, accuracy = None, accuracy_of(model, train, test, threads)
         else:
-            trial = try_out(planned, ratings, holdout=holdout or 0.0, seed=seed, **how)
+            trial = try_out(planned, ratings, holdout=holdout or 0.0, seed=seed, ledger=ledger, **how)
             outcome, accuracy = trial.outcome, trial.accuracy
             model = outcome.model
     if out is not None:

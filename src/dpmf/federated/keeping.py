@@ -48,7 +48,7 @@ def take_up(run: Simulation, found: Snapshot | None) -> None:
         return
     try:
         tensors, facts = found.tensors, found.facts
-        run.done = found.epoch
+        run.done, run.resumed = found.epoch, True
         run.recommender.take_up(tensors, found.epoch, int(facts["discarded"]))
         if run.third_party is not None:
             run.third_party.take_up(tensors, found.epoch)

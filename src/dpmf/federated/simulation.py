@@ -119,6 +119,7 @@ class Simulation:
         self.traffic = Traffic()
         self.history: list[EpochRecord] = []
         self.done, self.seconds, self._shown = 0, 0.0, 0.0
+        self.resumed = False
 
     def carry_out(self, callbacks: tuple[Callback, ...], snapshots: Snapshots | None) -> None:
         """Carry out what is left."""
@@ -276,7 +277,7 @@ class Simulation:
     def outcome(self) -> Outcome:
         """Return what came out."""
         of, seeded = self.ratings, self.scenario.noise_seed is not None
-        claim = Claim(self.terms, self.done, self.scenario.dealt, seeded)
+        claim = Claim(self.terms, self.done, seeded, self.resumed)
         guarantee = Guarantee.none() if np.isinf(self.scenario.epsilon) else claim.guarantee(public_facts(of.catalogue))
         release = self._release(guarantee)
         parties = [self.recommender.refusals, *(user.refusals for user in self.users.values())]

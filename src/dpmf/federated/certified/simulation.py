@@ -43,6 +43,7 @@ from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
@@ -154,6 +155,7 @@ def simulate_certified(
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
     user_budgets: Mapping[Any, float] | None = None,
+    ledger: Ledger | None = None,
 ) -> CertifiedOutcome:
     """Run a scenario to its end.
 
@@ -165,6 +167,7 @@ def simulate_certified(
         checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
         user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
             else gets to know it: everybody scales their own answers.
+        ledger: where to enter what the run will release, before anybody is asked.
     """
     declared(ratings, scenario.items_public)
     agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
@@ -176,6 +179,7 @@ def simulate_certified(
     run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
     began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)
     with private_run(checkpoint, identity, agreement.stages, seeded) as stages:
+        stages.enter(ledger, ratings.name or "release", guarantee)
         history = stages.carry_out(run, tuple(callbacks))
         run.mechanism.finish()
     return run.outcome(guarantee, history, time.perf_counter() - began)
