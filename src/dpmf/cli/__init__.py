@@ -33,6 +33,7 @@ _COMMANDS = {
     "verify": "dpmf.cli.verify",
     "ledger": "dpmf.cli.ledger",
     "simulate": "dpmf.cli.simulate",
+    "serve": "dpmf.cli.serve",
     "data": "dpmf.cli.data",
     "bench": "dpmf.cli.bench",
     "doctor": "dpmf.cli.doctor",

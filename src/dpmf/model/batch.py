@@ -83,7 +83,6 @@ def recommend_many(
     n_people = len(factors)
     best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
     best_scores = np.empty(best_items.shape, np.float32)
-    transposed = np.ascontiguousarray(release.item_factors.T)
     offsets = release.item_biases.copy()
     if only is not None:
         allowed = np.zeros(len(offsets), np.bool_)
@@ -91,10 +90,12 @@ def recommend_many(
         offsets[~allowed] = 2 * NEVER
     offsets[[position_of(release, item) for item in exclude]] = 2 * NEVER
 
+    release.columns  # noqa: B018  (made once, before there are threads)
+
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK
         best_items_of_people(
-            factors, transposed, offsets, seen_indptr, seen_items,
+            factors, release.columns, offsets, seen_indptr, seen_items,
             first, min(first + _PEOPLE_PER_TASK, n_people), best_items, best_scores,
         )  # fmt: skip
 

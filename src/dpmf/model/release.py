@@ -113,6 +113,11 @@ class Release:
 
         return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
+    @cached_property
+    def columns(self) -> NDArray[np.float32]:
+        """The item factors transposed, shape (K, n_items), in which many items are scored at once."""
+        return np.ascontiguousarray(self.item_factors.T)
+
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
         """Return a person made from their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
         from dpmf.model.person import fold_in

@@ -1,0 +1,40 @@
+"""`dpmf serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpmf.cli.output import json_option, print_json, say
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; others reach other addresses.")
+@click.option("--port", type=int, default=8000, show_default=True, help="0 takes one that is free.")
+@click.option("--workers", type=int, default=1, show_default=True, metavar="N", help="Processes that answer.")
+@click.option(
+    "--recommend-here",
+    is_flag=True,
+    help="Also answer POST /api/recommend, which SENDS RATINGS TO THIS SERVER; it keeps and logs nothing.",
+)
+@click.option("--accept-unproven", is_flag=True, help="Serve to others even if nothing is proven; with a red banner.")
+@json_option
+def serve(
+    release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
+) -> None:  # fmt: skip
+    """Serve a page on which people get recommendations without sending their ratings anywhere."""
+    from dpmf.serve.running import Serving, bound
+    from dpmf.serve.running import serve as serve_until_stopped
+
+    serving = Serving(str(release.resolve()), host, port, workers, recommend_here, accept_unproven)
+    sock = bound(serving)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}/"
+    if as_json:
+        print_json({"address": address, "release": str(release), "workers": workers, "recommends": recommend_here})
+    else:
+        say(f"Serving {release} at {address} (Ctrl-C stops)")
+        if recommend_here:
+            say("POST /api/recommend is on: whoever uses it sends ratings to this server.", "bold red")
+    serve_until_stopped(serving, sock)

@@ -1,0 +1,103 @@
+"""Limits that hold before a request is read: how large it may be, and how long it may take to arrive.
+
+Plain ASGI, around the application: what is too large or too slow never reaches it. Every answer gets the same headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+MOST_BYTES = 1 << 16
+MOST_SECONDS = 10.0
+
+
+class _TooMuch(Exception):
+    """The body is longer than it may be."""
+
+
+class Limits:
+    """Refuse bodies that are too long (413) or take too long to come (408).
+
+    Args:
+        application: what is behind.
+        headers: of every answer.
+        most_bytes, most_seconds: of a body.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        headers: Mapping[str, str],
+        most_bytes: int = MOST_BYTES,
+        most_seconds: float = MOST_SECONDS,
+    ) -> None:
+        self._application, self._most_bytes, self._most_seconds = application, most_bytes, most_seconds
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass a request on, if its body is there in time and small enough."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        send = self._with_headers(send)
+        try:
+            body = await asyncio.wait_for(self._body(scope, receive), self._most_seconds)
+        except _TooMuch:
+            await _refuse(send, 413, f"the request is longer than {self._most_bytes} bytes: send less at a time")
+            return
+        except TimeoutError:
+            await _refuse(send, 408, f"the request took longer than {self._most_seconds:g} seconds to arrive")
+            return
+        if body is None:
+            return  # gone before it had come
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._application(scope, replay, send)
+
+    def _with_headers(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self._headers]
+            await send(message)
+
+        return sending
+
+    async def _body(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
+        """Return the whole body, or None if the other end has gone."""
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > self._most_bytes:
+            raise _TooMuch
+        parts, length = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            length += len(parts[-1])
+            if length > self._most_bytes:
+                raise _TooMuch
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+
+async def _refuse(send: Send, status: int, detail: str) -> None:
+    body = json.dumps({"detail": detail}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()),
+               (b"connection", b"close")]  # fmt: skip
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,116 @@
+"""Running the service: where it listens, with how many processes, and what it may serve to whom.
+
+Workers are processes that share one socket. Each of them watches the release by itself.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmf.errors import InvalidArgument, MissingExtra
+from dpmf.model import Release
+
+_SETTINGS = "DPMF_SERVE"  # how workers, which are new processes, learn what to serve
+_MOST_WAITING = 2048
+_KEEP_ALIVE, _GRACE = 15, 10  # seconds
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served, and how.
+
+    Attributes:
+        folder: of the release.
+        host, port: where to listen.
+        workers: how many processes.
+        recommends: whether POST /api/recommend is switched on.
+        accept_unproven: whether a release may be served to others that is not certified.
+    """
+
+    folder: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    recommends: bool = False
+    accept_unproven: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise InvalidArgument(f"port {self.port} is none: give one from 1 to 65535, or 0 for any that is free")
+        if not 1 <= self.workers <= 64:
+            raise InvalidArgument(f"{self.workers} workers: give from 1 to 64")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check(self, release: Release) -> None:
+        """Refuse to serve others what nothing is proven about.
+
+        Raises:
+            InvalidArgument: the release is not certified, and not for this machine alone.
+        """
+        if not (release.guarantee.certified or self.is_local or self.accept_unproven):
+            raise InvalidArgument(
+                f"the release is not certified (mode {release.guarantee.mode}), and {self.host} can be reached by "
+                "others: serve it on 127.0.0.1, or say --accept-unproven, and the page will carry a red banner"
+            )
+
+
+def application() -> Any:
+    """Return the application of a worker."""
+    from dpmf.serve.service import build
+
+    serving = Serving(**json.loads(os.environ[_SETTINGS]))
+    return build(Path(serving.folder), recommends=serving.recommends, check=serving.check)
+
+
+def serve(serving: Serving, sock: socket.socket | None = None) -> None:
+    """Serve until stopped; requests that are being answered are answered first.
+
+    Args:
+        serving: what and how.
+        sock: a socket that is bound already.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'") from None
+    from dpmf.serve.service import build
+
+    build(Path(serving.folder), recommends=serving.recommends, check=serving.check)  # fail here, not in a worker
+    sock = bound(serving) if sock is None else sock
+    os.environ[_SETTINGS] = json.dumps(asdict(serving))
+    uvicorn.run(
+        "dpmf.serve.running:application", factory=True, fd=sock.fileno(), workers=serving.workers, log_config=None,
+        log_level="warning", access_log=False, timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_GRACE,
+        backlog=_MOST_WAITING, server_header=False,
+    )  # fmt: skip
+
+
+def bound(serving: Serving) -> socket.socket:
+    """Return a socket that listens where it should."""
+    try:
+        family = socket.getaddrinfo(serving.host, serving.port, type=socket.SOCK_STREAM)[0][0]
+        sock = socket.socket(family)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait 40 ms for an acknowledgement
+        sock.bind((serving.host, serving.port))
+    except OSError as error:
+        raise InvalidArgument(
+            f"cannot listen on {serving.host} port {serving.port}: {error.strerror or error}"
+        ) from None
+    sock.set_inheritable(True)
+    return sock

@@ -1,0 +1,251 @@
+"""The HTTP service: a page, the release it works from, and, only if wished, recommendations made here.
+
+The page needs nothing but files. `GET /api/…` answers from the release, which is public. `POST /api/recommend` is for
+clients too thin to fold in by themselves: it **sends ratings to this server**, so it is off unless asked for; nothing of
+it is kept or logged. This module alone imports FastAPI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from dpmf.errors import DpmfError, InvalidArgument, MissingExtra, UnknownId
+from dpmf.model import Release
+from dpmf.serve.content import Content
+from dpmf.serve.limits import Limits
+from dpmf.serve.live import Live, recommended
+from dpmf.serve.site import CONTENT_SECURITY_POLICY
+from dpmf.version import __version__
+
+try:
+    from fastapi import FastAPI, HTTPException, Query, Request, Response
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse
+    from pydantic import BaseModel, ConfigDict, Field
+except ImportError:
+    raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_RATINGS = 1000
+MOST_ASKED = 100
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_LABEL = "Sends ratings to this server, which keeps and logs nothing of them. The page does without it."
+Count = Annotated[int, Query(ge=1, le=MOST_ASKED, description="How many at most.")]
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, and what to do."""
+
+    detail: str
+
+
+class Item(BaseModel):
+    """An item of the public catalogue."""
+
+    item: int | str = Field(description="Its id.")
+    title: str
+    genres: str = Field(description="With | in between; empty if unknown.")
+
+
+class Items(BaseModel):
+    """A part of the catalogue."""
+
+    total: int = Field(description="How many items there are that fit.")
+    items: list[Item]
+
+
+class Scored(BaseModel):
+    """An item, and how well it is expected to do, or how near it is."""
+
+    item: int | str
+    title: str
+    score: float
+
+
+class Nearest(BaseModel):
+    """Items like another one."""
+
+    similar: list[Scored]
+
+
+class Ends(BaseModel):
+    """The lowest and the highest rating there can be."""
+
+    lo: float
+    hi: float
+
+
+class Promise(BaseModel):
+    """What is promised about the release, and what it is."""
+
+    n_items: int
+    n_factors: int
+    scale: Ends
+    feedback: str
+    configuration: dict[str, Any]
+    guarantee: dict[str, Any]
+    certified: bool
+    recommends_here: bool = Field(description="Whether POST /api/recommend is switched on.")
+
+
+class Health(BaseModel):
+    """That the service is there, and from what it answers."""
+
+    status: str
+    version: str
+    n_items: int
+
+
+class Asked(BaseModel):
+    """Somebody's own ratings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ratings: dict[str, Annotated[float, Field(allow_inf_nan=False, strict=True)]] = Field(
+        min_length=1, max_length=MOST_RATINGS,
+        description="Item (id or exact title) to rating; for implicit feedback any number.",
+    )  # fmt: skip
+    k: Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True)] = 10
+
+
+class Recommended(BaseModel):
+    """What somebody with these ratings might like."""
+
+    recommendations: list[Scored]
+    unknown: list[str] = Field(description="What was rated and is not in the catalogue.")
+
+
+def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -> Limits:
+    """Return the application.
+
+    Args:
+        folder: of the release, which is watched for a new one.
+        recommends: whether POST /api/recommend is switched on.
+        check: raises `DpmfError` if a release may not be served.
+    """
+    live = Live(folder, check)
+    app = FastAPI(
+        title="dpmf", version=__version__, lifespan=_watching(live), docs_url=None, redoc_url=None,
+        openapi_url="/api/openapi.json", description=__doc__,
+        responses={408: {"model": Problem}, 413: {"model": Problem}},
+    )  # fmt: skip
+
+    @app.exception_handler(DpmfError)
+    async def refuse(request: Request, error: DpmfError) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownId) else 400)
+
+    @app.exception_handler(RequestValidationError)
+    async def point_out(request: Request, error: RequestValidationError) -> JSONResponse:
+        # Where and what, without what was sent: it need not go back, and may be no JSON at all.
+        found = [{name: one[name] for name in ("loc", "msg", "type")} for one in error.errors()]
+        return JSONResponse({"detail": found}, 422)
+
+    _add_questions(app, live, recommends)
+    if recommends:
+        _add_recommendations(app, live)
+    _add_files(app, live)
+    return Limits(app, _HEADERS)
+
+
+def _watching(live: Live) -> Any:
+    import asyncio
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watcher = asyncio.create_task(live.watch())
+        yield
+        watcher.cancel()
+
+    return lifespan
+
+
+def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
+    """Add what is answered from the release alone."""
+
+    @app.get("/api/health", summary="Whether the service is there")
+    async def health() -> Health:
+        return Health(status="ok", version=__version__, n_items=len(live.now.release.items))
+
+    @app.get("/api/release", summary="What is promised about the release, and what it is")
+    async def release() -> Promise:
+        found = live.now.release
+        return Promise(
+            n_items=len(found.items), n_factors=found.n_factors, scale=Ends(lo=found.scale.lo, hi=found.scale.hi),
+            feedback=found.feedback, configuration=dict(found.configuration), guarantee=found.guarantee.to_json(),
+            certified=found.guarantee.certified, recommends_here=recommends,
+        )  # fmt: skip
+
+    @app.get("/api/items", summary="A part of the catalogue")
+    async def items(
+        query: Annotated[str, Query(max_length=200, description="Part of a title; empty for all.")] = "",
+        offset: Annotated[int, Query(ge=0, le=1 << 31)] = 0,
+        limit: Count = 20,
+    ) -> Items:
+        catalogue, words = live.now.release.items, query.casefold().split()
+        found = [
+            place for place, title in enumerate(live.now.folded_titles)
+            if all(word in title for word in words)
+        ] if words else range(len(catalogue))  # fmt: skip
+        return Items(
+            total=len(found),
+            items=[
+                Item(item=catalogue.ids[place], title=catalogue.titles[place], genres=catalogue.genres[place])
+                for place in found[offset : offset + limit]
+            ],
+        )
+
+    @app.get("/api/similar", summary="Items like another one", responses={404: {"model": Problem},
+                                                                             400: {"model": Problem}})  # fmt: skip
+    async def similar(
+        item: Annotated[str, Query(min_length=1, max_length=500, description="Id or exact title.")], k: Count = 10
+    ) -> Nearest:
+        found = live.now.release.similar_items(item, k)
+        return Nearest(similar=[Scored(**one._asdict()) for one in found])
+
+
+def _add_recommendations(app: FastAPI, live: Live) -> None:
+    """Add what needs ratings."""
+
+    @app.post("/api/recommend", summary="Recommendations made here", description=_LABEL,
+              responses={400: {"model": Problem}})  # fmt: skip
+    async def recommend(asked: Asked) -> Recommended:
+        release = live.now.release
+        person = release.fold_in(asked.ratings)
+        return Recommended(
+            recommendations=[Scored(**one._asdict()) for one in recommended(person, asked.k)],
+            unknown=[str(one) for one in person.unknown],
+        )
+
+
+def _add_files(app: FastAPI, live: Live) -> None:
+    """Add the files of the page."""
+
+    @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
+    async def file(path: str, request: Request) -> Response:
+        content = live.now.files.get(path)
+        if content is None:
+            raise HTTPException(404, "there is nothing of this name")
+        return _sent(content, request)
+
+
+def _sent(content: Content, request: Request) -> Response:
+    """Return a file, or that the other end has it already."""
+    headers = {"ETag": content.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if content.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    body = content.plain
+    if content.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        body = content.compressed
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, headers=headers, media_type=content.media_type)

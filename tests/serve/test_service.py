@@ -1,0 +1,323 @@
+"""The HTTP service: right answers, clear refusals, nothing kept, and a new release without a pause."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+import schemathesis
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from dpmf.errors import InvalidArgument
+from dpmf.model import Release
+from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.serve import live as live_module
+from dpmf.serve.limits import MOST_BYTES, Limits
+from dpmf.serve.running import Serving
+from dpmf.serve.service import MOST_RATINGS, build
+
+CERTIFIED = Guarantee.certified_by(
+    Budget(1.0), [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)], releases=["item factors"]
+)
+
+
+@pytest.fixture
+def folder(release: Release, tmp_path: Path) -> Path:
+    replace(release, guarantee=CERTIFIED).save(tmp_path / "release")
+    return tmp_path / "release"
+
+
+def application(folder: Path, recommends: bool = True) -> Limits:
+    return build(folder, recommends=recommends, check=Serving(str(folder)).check)
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[TestClient]:
+    with TestClient(application(folder)) as client:
+        yield client
+
+
+def ask(client: TestClient, ratings: dict[str, float], **more: Any) -> httpx.Response:
+    return client.post("/api/recommend", json={"ratings": ratings, **more})
+
+
+def test_recommendations_are_those_of_the_library(client: TestClient, release: Release) -> None:
+    ratings = {"10": 5, "Alien (1979)": 1.5, "60": 3, "never heard of": 4}
+    answer = ask(client, ratings, k=4)
+    assert answer.status_code == 200
+    person = release.fold_in(ratings)
+    expected = [one._asdict() for one in person.recommend(k=4)]
+    found = answer.json()["recommendations"]
+    assert [one["item"] for one in found] == [one["item"] for one in expected]
+    np.testing.assert_allclose([one["score"] for one in found], [one["score"] for one in expected], atol=1e-4)
+    assert answer.json()["unknown"] == ["never heard of"]
+
+
+def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> None:
+    implicit = replace(release, feedback="implicit", alpha=2.0, guarantee=CERTIFIED)
+    implicit.save(tmp_path / "release")
+    with TestClient(application(tmp_path / "release")) as client:
+        found = ask(client, {"10": 1, "20": 1}, k=3).json()["recommendations"]
+    assert [one["item"] for one in found] == [one.item for one in implicit.fold_in([10, 20]).recommend(k=3)]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"ratings": {"10": 6}}, 400), ({"ratings": {"nothing": 3}}, 400), ({"ratings": {}}, 422), ({}, 422),
+        ({"ratings": {"10": "5"}}, 422), ({"ratings": {"10": None}}, 422), ({"ratings": {"10": True}}, 422),
+        ({"ratings": [10]}, 422), ({"ratings": {"10": 5}, "k": 0}, 422), ({"ratings": {"10": 5}, "k": 101}, 422),
+        ({"ratings": {"10": 5}, "k": 2.5}, 422), ({"ratings": {"10": 5}, "who": "me"}, 422), ([], 422),
+        ({"ratings": {"10": 5, "Heat (1995)": 4}}, 400), ({"ratings": {"Up": 5}}, 400),
+        ({"ratings": {str(number): 3 for number in range(MOST_RATINGS + 1)}}, 422),
+    ],
+)  # fmt: skip
+def test_wrong_requests_are_refused_with_a_reason(client: TestClient, body: Any, status: int) -> None:
+    answer = client.post("/api/recommend", json=body)
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"ratings":{"10":NaN}}', b'{"ratings":{"10":1e999}}'])
+def test_what_is_no_json_is_refused(client: TestClient, body: bytes) -> None:
+    answer = client.post("/api/recommend", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+
+
+def test_long_requests_are_refused_before_they_are_read(client: TestClient) -> None:
+    assert client.post("/api/recommend", content=b"x" * (MOST_BYTES + 1)).status_code == 413
+
+    def drip() -> Iterator[bytes]:
+        for _ in range(MOST_BYTES // 1000 + 2):
+            yield b"x" * 1000
+
+    assert client.post("/api/recommend", content=drip()).status_code == 413
+
+
+def test_slow_requests_are_given_up() -> None:
+    sent: list[Any] = []
+
+    async def scenario() -> None:
+        import asyncio
+
+        async def never() -> Any:
+            await asyncio.sleep(60)
+
+        async def note(message: Any) -> None:
+            sent.append(message)
+
+        async def unreached(*_: Any) -> None:
+            raise AssertionError
+
+        await Limits(unreached, {"X-Test": "1"}, most_seconds=0.05)({"type": "http", "headers": []}, never, note)
+
+    import asyncio
+
+    asyncio.run(scenario())
+    assert sent[0]["status"] == 408
+    assert (b"x-test", b"1") in sent[0]["headers"]
+
+
+def test_recommending_here_is_off_unless_asked_for(folder: Path) -> None:
+    with TestClient(application(folder, recommends=False)) as client:
+        assert ask(client, {"10": 5}).status_code in (404, 405)
+        assert "/api/recommend" not in client.get("/api/openapi.json").json()["paths"]
+        assert client.get("/api/release").json()["recommends_here"] is False
+    with TestClient(application(folder)) as client:
+        described = client.get("/api/openapi.json").json()["paths"]["/api/recommend"]["post"]["description"]
+        assert "Sends ratings to this server" in described
+
+
+def test_the_catalogue_can_be_searched_and_paged(client: TestClient) -> None:
+    whole = client.get("/api/items").json()
+    assert whole["total"] == 6
+    assert whole["items"][0] == {"item": 10, "title": "Heat (1995)", "genres": "Crime"}
+    assert [one["item"] for one in client.get("/api/items", params={"query": "AMÉLIE destin"}).json()["items"]] == [30]
+    assert [one["item"] for one in client.get("/api/items", params={"offset": 4, "limit": 9}).json()["items"]] == [
+        50,
+        60,
+    ]
+    assert client.get("/api/items", params={"query": "no such"}).json() == {"total": 0, "items": []}
+    for wrong in ({"limit": 0}, {"limit": 101}, {"offset": -1}, {"query": "x" * 201}):
+        assert client.get("/api/items", params=wrong).status_code == 422
+
+
+def test_similar_items(client: TestClient, release: Release) -> None:
+    found = client.get("/api/similar", params={"item": "Heat (1995)", "k": 2}).json()["similar"]
+    assert found == [one._asdict() for one in release.similar_items(10, 2)]
+    assert client.get("/api/similar", params={"item": "nothing"}).status_code == 404
+    assert client.get("/api/similar", params={"item": "Up"}).status_code == 400  # two have this title
+    assert client.get("/api/similar").status_code == 422
+
+
+def test_the_promise_and_the_health(client: TestClient) -> None:
+    promise = client.get("/api/release").json()
+    assert promise["guarantee"] == json.loads(json.dumps(CERTIFIED.to_json()))
+    assert (promise["certified"], promise["n_items"], promise["n_factors"], promise["scale"]) == (
+        True,
+        6,
+        2,
+        {"lo": 1, "hi": 5},
+    )
+    assert client.get("/api/health").json()["status"] == "ok"
+
+
+def test_files_are_compressed_and_kept(client: TestClient, folder: Path) -> None:
+    page = client.get("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.content == client.get("/index.html").content
+    facts = client.get("/release/release.json")
+    assert facts.content == (folder / "release.json").read_bytes()
+    assert facts.headers["content-encoding"] == "gzip"
+    plain = client.get("/release/release.json", headers={"accept-encoding": "identity"})
+    assert plain.content == facts.content
+    assert "content-encoding" not in plain.headers
+    again = client.get("/release/release.json", headers={"if-none-match": facts.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.head("/release/release.json").content == b""
+    for missing in ("/nothing", "/../pyproject.toml", "/release/", "/api/nothing", "/%00"):
+        assert client.get(missing).status_code == 404
+
+
+def test_every_answer_is_hardened(client: TestClient) -> None:
+    for answer in (client.get("/"), client.get("/nothing"), client.get("/api/health"), ask(client, {"10": 9}),
+                   client.post("/api/recommend", content=b"x" * (MOST_BYTES + 1))):  # fmt: skip
+        assert "connect-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "set-cookie" not in answer.headers
+
+
+def test_nothing_of_a_person_is_logged(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    ask(client, {"10": 4.321, "Alien (1979)": 1.234})
+    ask(client, {"10": 4.321, "my secret film": 1.234})
+    ask(client, {"10": 43.21})
+    ours = [record for record in caplog.records if not record.name.startswith("httpx")]
+    for secret in ("4.321", "1.234", "43.21", "Alien", "secret"):
+        assert secret not in " ".join(record.getMessage() for record in ours)
+
+
+def test_a_new_release_is_taken_over_and_a_damaged_one_is_not(
+    folder: Path, release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_module, "_EVERY", 0.02)
+    with TestClient(application(folder)) as client:
+
+        def mean_score() -> float:
+            return float(ask(client, {"10": 5}, k=5).json()["recommendations"][-1]["score"])
+
+        before = mean_score()
+        replace(release, guarantee=CERTIFIED, item_biases=release.item_biases - 1).save(folder)
+        wait_for(lambda: mean_score() != before)
+        after = mean_score()
+        tag = client.get("/release/release.json").headers["etag"]
+        facts = (folder / "release.json").read_text()
+        (folder / "release.json").write_text(facts.replace("Heat", "Cold"))  # its digest does not fit any more
+        time.sleep(0.3)
+        assert mean_score() == after
+        assert client.get("/release/release.json").headers["etag"] == tag
+        replace(release, guarantee=CERTIFIED).save(folder)
+        wait_for(lambda: mean_score() == before)
+
+
+def wait_for(condition: Any, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.9.9.9", True),
+                        ("0.0.0.0", False), ("::", False), ("192.0.2.7", False), ("example.org", False)]
+)  # fmt: skip
+def test_what_is_not_proven_stays_on_this_machine(release: Release, host: str, local: bool) -> None:
+    serving = Serving("release", host=host)
+    assert serving.is_local is local
+    serving.check(replace(release, guarantee=CERTIFIED))
+    if local:
+        serving.check(release)
+    else:
+        with pytest.raises(InvalidArgument, match="--accept-unproven"):
+            serving.check(release)
+        replace(serving, accept_unproven=True).check(release)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_description_of_the_service_is_true(folder: Path) -> None:
+    """Schemathesis sends what the description allows, and what it does not, and checks every answer against it."""
+    app, seen = application(folder), set[str]()
+    with TestClient(app):
+        schema = schemathesis.openapi.from_asgi("/api/openapi.json", app)
+        found: Any
+        for found in schema.get_all_operations():
+            for mode in GenerationMode:
+
+                @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+                @given(case=found.ok().as_strategy(generation_mode=mode))
+                def check(case: Any) -> None:
+                    seen.add(case.operation.label)
+                    case.call_and_validate()
+
+                with contextlib.suppress(Unsatisfiable):  # what takes no arguments cannot be asked wrongly
+                    check()
+    assert len(seen) == 5
+
+
+def test_it_starts_answers_and_stops_gracefully(folder: Path) -> None:
+    """The real program, two workers: requests at the time of the signal are answered, and the exit is clean."""
+    words = [sys.executable, "-m", "dpmf", "serve", str(folder), "--port", "0", "--workers", "2", "--recommend-here",
+             "--json"]  # fmt: skip
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["address"]
+        wait_for(lambda: _answers(address), 60)
+        results: list[int] = []
+
+        def load() -> None:
+            with httpx.Client(base_url=address) as client:
+                for _ in range(40):
+                    results.append(client.post("/api/recommend", json={"ratings": {"10": 5}}).status_code)
+
+        threads = [threading.Thread(target=load) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [200] * 120
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode in (0, 130, -signal.SIGTERM)
+    assert "Traceback" not in errors
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address + "api/health").status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_gzip_is_the_same_bytes(folder: Path, client: TestClient) -> None:
+    raw = client.get("/release/release.json", headers={"accept-encoding": "gzip"})
+    with client.stream("GET", "/release/release.json", headers={"accept-encoding": "gzip"}) as answer:
+        assert gzip.decompress(b"".join(answer.iter_raw())) == raw.content
