@@ -559,3 +559,45 @@ def test_agreements_that_cannot_be_kept_are_refused(settings: dict[str, Any]) ->
 def test_a_user_needs_as_many_ratings_as_items() -> None:
     with pytest.raises(InvalidArgument, match="as many items as ratings"):
         User(np.arange(3), np.ones(2), agreement_of(), KeyPair().public, KeyPair().public)
+
+
+# Whatever happens
+
+
+schedules = st.lists(
+    st.tuples(
+        st.sets(st.integers(0, 7), max_size=4),  # who is silent
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3),  # whose answer is passed on as whose
+        st.lists(st.tuples(st.integers(-1, 9), st.binary(max_size=40)), max_size=2),  # garbage, and from whom
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(schedule=schedules)
+@settings(max_examples=40, deadline=None)
+def test_sums_are_right_or_the_round_is_lost(schedule: list[tuple[Any, ...]]) -> None:
+    world = World(agreement_of())
+    for silent, passed_on, garbage in schedule:
+        questions = world.questions()
+        parts = {
+            user: [sum(world.parts(user, question)) for question in questions]
+            for user in range(8) if user not in silent
+        }  # fmt: skip
+
+        def meddle(here: World, passed_on: Any = passed_on, garbage: Any = garbage) -> None:
+            for whose, as_whose in passed_on:
+                here.third_party.receive(as_whose, here.seen.get(whose, b""))
+            for sender, content in garbage:
+                here.third_party.receive(sender, content)
+                here.recommender.receive(sender, content)
+
+        if len(silent) > world.agreement.dropouts:
+            with pytest.raises(RoundLost):
+                world.play(questions, silent=silent, meddle=meddle)
+            continue
+        for place, noisy in enumerate(world.play(questions, silent=silent, meddle=meddle)):
+            exact = sum(part[place] for part in parts.values()) * (8 / len(parts))
+            found = noisy.values * world.steps(questions[place])
+            np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-3)

@@ -49,8 +49,12 @@ def try_out(
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
     ledger: Ledger | None = None,
+    on_round: Callable[[int], None] | None = None,
 ) -> Trial:
-    """Simulate a scenario on ratings, with a part of them held out unless `holdout` is 0; a ledger if certified."""
+    """Simulate a scenario on ratings, with a part of them held out unless `holdout` is 0.
+
+    A ledger is for certified scenarios, `on_round` for the others.
+    """
     train, test = ratings.split(holdout, seed=seed) if holdout else (ratings, None)
     outcome: Outcome | CertifiedOutcome
     if isinstance(scenario, CertifiedScenario):
@@ -58,7 +62,9 @@ def try_out(
             train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, ledger=ledger
         )
     else:
-        outcome = simulate(train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+        outcome = simulate(
+            train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, on_round=on_round
+        )
     return Trial(outcome, accuracy_of(outcome.model, train, test, n_threads))
 
 

@@ -222,5 +222,5 @@ class Agreement:
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         return Guarantee.certified_by(
             self.budget, self.events, releases=RELEASES, seeded=seeded,
-            assumptions=[takes_part, thin, *alone, _APART, _CIPHER, *assumptions],
+            assumptions=[takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *assumptions],
         )  # fmt: skip
