@@ -70,6 +70,12 @@ def test_recommendations_are_those_of_the_library(client: TestClient, release: R
     assert answer.json()["unknown"] == ["never heard of"]
 
 
+def test_who_rated_nothing_that_is_known_gets_what_everybody_likes(client: TestClient, release: Release) -> None:
+    answer = ask(client, {"nothing": 3}, k=2).json()
+    assert [one["item"] for one in answer["recommendations"]] == [one.item for one in release.fold_in({}).recommend(2)]
+    assert answer["unknown"] == ["nothing"]
+
+
 def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> None:
     implicit = replace(release, feedback="implicit", alpha=2.0, guarantee=CERTIFIED)
     implicit.save(tmp_path / "release")
@@ -81,11 +87,11 @@ def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"ratings": {"10": 6}}, 400), ({"ratings": {"nothing": 3}}, 400), ({"ratings": {}}, 422), ({}, 422),
+        ({"ratings": {"10": 6}}, 422), ({"ratings": {"10": 0.5}}, 422), ({"ratings": {}}, 422), ({}, 422),
         ({"ratings": {"10": "5"}}, 422), ({"ratings": {"10": None}}, 422), ({"ratings": {"10": True}}, 422),
         ({"ratings": [10]}, 422), ({"ratings": {"10": 5}, "k": 0}, 422), ({"ratings": {"10": 5}, "k": 101}, 422),
         ({"ratings": {"10": 5}, "k": 2.5}, 422), ({"ratings": {"10": 5}, "who": "me"}, 422), ([], 422),
-        ({"ratings": {"10": 5, "Heat (1995)": 4}}, 400), ({"ratings": {"Up": 5}}, 400),
+        ({"ratings": {"10": 5, "Heat (1995)": 4}}, 409), ({"ratings": {"Up": 5}}, 409),
         ({"ratings": {str(number): 3 for number in range(MOST_RATINGS + 1)}}, 422),
     ],
 )  # fmt: skip
@@ -163,7 +169,7 @@ def test_similar_items(client: TestClient, release: Release) -> None:
     found = client.get("/api/similar", params={"item": "Heat (1995)", "k": 2}).json()["similar"]
     assert found == [one._asdict() for one in release.similar_items(10, 2)]
     assert client.get("/api/similar", params={"item": "nothing"}).status_code == 404
-    assert client.get("/api/similar", params={"item": "Up"}).status_code == 400  # two have this title
+    assert client.get("/api/similar", params={"item": "Up"}).status_code == 409  # two have this title
     assert client.get("/api/similar").status_code == 422
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpmf.errors import DpmfError
+from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.model import Person, Recommendation, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.release import FACTS_FILE
@@ -68,7 +68,13 @@ class Live:
                 continue
             self._seen = found
             try:
-                self.now = await asyncio.to_thread(self._read)
+                coming = await asyncio.to_thread(self._read)
+                if (coming.release.scale, coming.release.feedback) != (
+                    self.now.release.scale,
+                    self.now.release.feedback,
+                ):
+                    raise InvalidArgument("it has another scale, or another kind of feedback: start the service anew")
+                self.now = coming
             except (DpmfError, OSError) as error:
                 logger.warning("the release in %s is not taken over, and the old one stays: %s", self._folder, error)
             else:

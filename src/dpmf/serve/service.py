@@ -1,8 +1,8 @@
 """The HTTP service: a page, the release it works from, and, only if wished, recommendations made here.
 
 The page needs nothing but files. `GET /api/…` answers from the release, which is public. `POST /api/recommend` is for
-clients too thin to fold in by themselves: it **sends ratings to this server**, so it is off unless asked for; nothing of
-it is kept or logged. This module alone imports FastAPI.
+clients too thin to fold in by themselves: it **sends ratings to this server**, so it is off unless asked for; nothing
+of it is kept or logged. This module alone imports FastAPI.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpmf.errors import DpmfError, InvalidArgument, MissingExtra, UnknownId
+from dpmf.errors import DpmfError, MissingExtra, UnknownId
 from dpmf.model import Release
+from dpmf.ratings import Scale
 from dpmf.serve.content import Content
 from dpmf.serve.limits import Limits
 from dpmf.serve.live import Live, recommended
@@ -24,7 +25,7 @@ try:
     from fastapi import FastAPI, HTTPException, Query, Request, Response
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
-    from pydantic import BaseModel, ConfigDict, Field
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 except ImportError:
     raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'") from None
 
@@ -107,18 +108,6 @@ class Health(BaseModel):
     n_items: int
 
 
-class Asked(BaseModel):
-    """Somebody's own ratings."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    ratings: dict[str, Annotated[float, Field(allow_inf_nan=False, strict=True)]] = Field(
-        min_length=1, max_length=MOST_RATINGS,
-        description="Item (id or exact title) to rating; for implicit feedback any number.",
-    )  # fmt: skip
-    k: Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True)] = 10
-
-
 class Recommended(BaseModel):
     """What somebody with these ratings might like."""
 
@@ -143,7 +132,8 @@ def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -
 
     @app.exception_handler(DpmfError)
     async def refuse(request: Request, error: DpmfError) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownId) else 400)
+        # A title that several items have, or an item rated by its id and by its title: well-formed, and yet not clear.
+        return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownId) else 409)
 
     @app.exception_handler(RequestValidationError)
     async def point_out(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -206,7 +196,7 @@ def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
         )
 
     @app.get("/api/similar", summary="Items like another one", responses={404: {"model": Problem},
-                                                                             400: {"model": Problem}})  # fmt: skip
+                                                                             409: {"model": Problem}})  # fmt: skip
     async def similar(
         item: Annotated[str, Query(min_length=1, max_length=500, description="Id or exact title.")], k: Count = 10
     ) -> Nearest:
@@ -214,18 +204,38 @@ def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
         return Nearest(similar=[Scored(**one._asdict()) for one in found])
 
 
+def _whole(number: Any) -> Any:
+    """Return 3 for 3.0, which JSON does not tell apart."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _asked(scale: Scale) -> Any:
+    """Return the type of somebody's own ratings: the description of the service says which there can be."""
+    rating = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
+    what = "Item (id or exact title) to rating; for implicit feedback, any number on the scale."
+    return create_model(
+        "Asked",
+        __config__=ConfigDict(extra="forbid"),
+        __doc__="Somebody's own ratings.",
+        ratings=(dict[str, rating], Field(min_length=1, max_length=MOST_RATINGS, description=what)),
+        k=(Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True), BeforeValidator(_whole)], 10),
+    )
+
+
 def _add_recommendations(app: FastAPI, live: Live) -> None:
     """Add what needs ratings."""
 
-    @app.post("/api/recommend", summary="Recommendations made here", description=_LABEL,
-              responses={400: {"model": Problem}})  # fmt: skip
-    async def recommend(asked: Asked) -> Recommended:
+    async def recommend(asked: Any) -> Recommended:
         release = live.now.release
-        person = release.fold_in(asked.ratings)
+        known = {item: value for item, value in asked.ratings.items() if release.items.find(item) is not None}
         return Recommended(
-            recommendations=[Scored(**one._asdict()) for one in recommended(person, asked.k)],
-            unknown=[str(one) for one in person.unknown],
+            recommendations=[Scored(**one._asdict()) for one in recommended(release.fold_in(known), asked.k)],
+            unknown=[item for item in asked.ratings if item not in known],
         )
+
+    recommend.__annotations__["asked"] = _asked(live.now.release.scale)
+    answers: Any = {409: {"model": Problem}}
+    app.post("/api/recommend", summary="Recommendations made here", description=_LABEL, responses=answers)(recommend)
 
 
 def _add_files(app: FastAPI, live: Live) -> None:
