@@ -234,7 +234,7 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
         )
 
     recommend.__annotations__["asked"] = _asked(live.now.release.scale)
-    answers: Any = {409: {"model": Problem}}
+    answers: Any = {400: {"model": Problem}, 409: {"model": Problem}}
     app.post("/api/recommend", summary="Recommendations made here", description=_LABEL, responses=answers)(recommend)
 
 
