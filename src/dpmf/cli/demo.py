@@ -59,5 +59,6 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:  # fmt: skip
     say(f"Guarantee: {private.model.guarantee}", "bold")
     say("`dpmf explain` says what that means, and `dpmf verify` computes it again.", "dim")
     say(f"\nRelease saved in {shown.release}" + (f", picture in {shown.picture}" if shown.picture else ""))
+    say(f"Open it as a page, on which ratings stay in the browser: dpmf serve {shown.release}")
     if shown.picture is None:
         say("No picture: it needs matplotlib (pip install 'dpmf[plot]')", "yellow")
