@@ -1,0 +1,1 @@
+"""The browser page, and what serves it: recommendations where the ratings are."""
