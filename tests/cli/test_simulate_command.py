@@ -33,7 +33,7 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
     is_protocol = "s1" not in options
     assert (report["bytes_down"] > 0) == (report["bytes_up"] > 0) == is_protocol
     if is_protocol:
-        assert report["composed_epsilon"] == 5 * (report["rounds"] + 1)
+        assert report["composed_epsilon"] == 5 * (report["rounds"] + ("--without-third-party" not in options))
         assert report["proven_epsilon"] is None
         assert report["published"] == {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}
     verdict = json.loads(command("verify", out, "--json").stdout)
@@ -49,7 +49,11 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
 def test_certified_against_both(command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     out = tmp_path / "release"
     asked = (data_folder, "--items-public", "--epsilon", "8", "--rounds", "2", "--factors", "2", *options)
-    report = json.loads(command("simulate", *asked, "--holdout", "0.1", "--out", out, "--json").stdout)
+    ledger = ("--ledger", tmp_path / "ledger", "--cap", "9")
+    report = json.loads(command("simulate", *asked, "--holdout", "0.1", "--out", out, *ledger, "--json").stdout)
+    again = command("simulate", *asked, *ledger)
+    assert again.returncode == 1
+    assert "more than the cap" in again.stderr
     assert set(report) >= RELIED_ON
     assert (report["mode"], report["certified"], report["unit"], report["delta"]) == ("certified", True, "user", 1e-6)
     assert "Against the third party" in report["against_third_party"]
@@ -68,6 +72,24 @@ def test_a_run_goes_on_where_it_was_stopped(command: Command, data_folder: Path,
     assert "holds a checkpoint" in again.stderr
     longer = json.loads(command("simulate", *asked, "--rounds", "20", "--resume", "--json").stdout)
     assert longer["rounds"] == 20
+    at_its_end = json.loads(command("simulate", *asked, "--rounds", "20", "--resume", "--json").stdout)
+    for name in ("rounds", "bytes_down", "bytes_up", "took_part", "refused", "mean_error"):
+        assert at_its_end[name] == longer[name]
+    shorter = command("simulate", *asked, "--rounds", "9", "--resume")
+    assert "has 20 rounds already" in shorter.stderr
+    other = command("simulate", *asked, "--rounds", "20", "--resume", "--seed", "4")
+    assert "{'seed': 0} there, {'seed': 4} here" in other.stderr
+
+
+def test_a_certified_run_that_is_at_its_end_says_so(command: Command, data_folder: Path, tmp_path: Path) -> None:
+    asked = (data_folder, "--items-public", "--epsilon", "8", "--rounds", "2", "--factors", "2", "--scenario", "s2")
+    first = json.loads(command("simulate", *asked, "--checkpoint", tmp_path / "run", "--json").stdout)
+    assert first["bytes_per_number"] == [5]
+    again = json.loads(command("simulate", *asked, "--checkpoint", tmp_path / "run", "--resume", "--json").stdout)
+    assert (again["rounds"], again["bytes_down"], again["took_part"]) == (first["rounds"], None, None)
+    assert again["mean_error"] == first["mean_error"]
+    shown = command("simulate", *asked, "--checkpoint", tmp_path / "run", "--resume").stdout
+    assert "at its end already" in shown
 
 
 def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) -> None:
@@ -87,14 +109,23 @@ def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) 
         (("--epsilon", "1", "--without-third-party"), "--without-third-party means nothing"),
         (("--epsilon", "1", "--mode", "paper", "--delta", "1e-5"), "--delta means nothing"),
         (("--epsilon", "1", "--mode", "paper", "--dropouts", "0.1"), "--dropouts means nothing"),
-        (("--epsilon", "1", "--mode", "paper", "--rounds", "0", "--items-public"), "rounds=0"),
+        (("--epsilon", "1", "--mode", "paper", "--rounds", "0", "--items-public"), "--rounds 0"),
         (("--epsilon", "1", "--mode", "paper", "--factors", "0", "--items-public"), "n_factors=0"),
         (("--epsilon", "-1", "--mode", "paper", "--items-public"), "epsilon"),
         (("--epsilon", "1e-9", "--mode", "paper", "--items-public"), "larger epsilon"),
-        (("--epsilon", "1", "--mode", "paper", "--online-probability", "2", "--items-public"), "come=2"),
+        (
+            ("--epsilon", "1", "--mode", "paper", "--online-probability", "2", "--items-public"),
+            "--online-probability 2",
+        ),
         (("--epsilon", "1", "--random-items", "1000", "--items-public"), "cannot be drawn"),
         (("--epsilon", "1", "--holdout", "1.5"), "--holdout"),
+        (("--epsilon", "1", "--per-round", "110"), "hardly ever online"),
+        (("--epsilon", "1", "--online-probability", "0.5", "--offline-probability", "0.3"), "tolerate more drop-outs"),
+        (("--epsilon", "1", "--dropouts", "0.6", "--colluders", "0.6"), "too few to tolerate"),
+        (("--epsilon", "1", "--mode", "paper", "--online-probability", "0.000001"), "hardly ever online"),
         (("--epsilon", "1", "--resume"), "--resume needs --checkpoint"),
+        (("--epsilon", "1", "--mode", "paper", "--ledger", "ledger"), "--ledger means nothing"),
+        (("--epsilon", "1", "--cap", "2"), "--cap is of a ledger"),
         (("--epsilon", "1", "--scenario", "s4"), "s4"),
     ],
 )

@@ -33,7 +33,7 @@ from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 from dpmf.privacy.verifying import verify
 
-LEAST_P = 1e-6
+LEAST_P = 1e-9
 N_ITEMS = 12
 SEED = 5
 
@@ -299,7 +299,7 @@ def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -
             world.play()
             ring = world.agreement.ring(number)
             for user, message in world.seen.items():
-                channel = world.third_party._channels[user]
+                channel = world.third_party._users._channels[user]
                 channel._opened -= 1  # let it be read once more
                 words = Answer.decoded(channel.open(message), world.agreement).words
                 counts += np.bincount(np.frombuffer(ring.packed(words), np.uint8), minlength=256)
@@ -312,6 +312,58 @@ def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -
     for counts in (fans, nobody):
         assert stats.chisquare(counts).pvalue > LEAST_P
     assert stats.chi2_contingency(np.stack([fans, nobody])).pvalue > LEAST_P
+
+
+def test_one_persons_answer_counts_once_whatever_others_say_of_their_keys() -> None:
+    """Somebody claims another's key, so that the other's answer would open under both numbers and count twice."""
+    world = World(agreement_of(), strangers=1)
+    world.third_party.admit(20, world.users[0].public)
+    world.recommender.admit(20, world.users[0].public)
+    for party in (world.third_party, world.recommender):
+        assert party.refusals.by_reason == {"the key is known already": 1}
+
+    def pass_on_again(here: World) -> None:
+        here.third_party.receive(20, here.seen[0])
+
+    honest = world.play(meddle=pass_on_again)
+    assert world.third_party.refusals.by_reason["the sender is not known"] == 1
+    np.testing.assert_array_equal(honest[0].values, World(agreement_of(), strangers=1).play()[0].values)
+
+
+def test_nobody_may_have_the_key_of_another_party() -> None:
+    world = World(agreement_of())
+    world.third_party.admit(20, world.recommender.public)
+    world.recommender.admit(20, world.third_party.public)
+    assert 20 not in world.third_party._users
+    assert 20 not in world.recommender._users
+
+
+def test_a_discarded_sum_is_nowhere_any_more() -> None:
+    world = World(agreement_of())
+    with pytest.raises(RoundLost):
+        world.play(silent=range(5))
+    assert world.third_party._sum.size == 0
+    assert world.third_party._sum.base is None
+
+
+def test_ratings_are_not_a_unit_of_this_protocol() -> None:
+    with pytest.raises(InvalidArgument, match="protects users"):
+        agreement_of(budget=Budget(5.0, 1e-6, "rating", "replace"))
+
+
+@pytest.mark.parametrize(("neighbours", "what"), [("add-remove", "replaced by zero"), ("replace", "by another one")])
+def test_what_neighbours_are_is_recorded(neighbours: str, what: str) -> None:
+    promise = agreement_of(budget=Budget(5.0, neighbours=neighbours)).guarantee([], seeded=False)
+    assert what in promise.assumptions[0]
+
+
+def test_without_colluders_other_participants_are_left_out_of_the_promise() -> None:
+    def says(colluders: int) -> bool:
+        promise = agreement_of(colluders=colluders).guarantee([], seeded=False)
+        return any("another participant" in one for one in promise.assumptions)
+
+    assert says(0)
+    assert not says(1)
 
 
 def test_messages_are_as_long_whatever_was_rated() -> None:
@@ -507,3 +559,45 @@ def test_agreements_that_cannot_be_kept_are_refused(settings: dict[str, Any]) ->
 def test_a_user_needs_as_many_ratings_as_items() -> None:
     with pytest.raises(InvalidArgument, match="as many items as ratings"):
         User(np.arange(3), np.ones(2), agreement_of(), KeyPair().public, KeyPair().public)
+
+
+# Whatever happens
+
+
+schedules = st.lists(
+    st.tuples(
+        st.sets(st.integers(0, 7), max_size=4),  # who is silent
+        st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3),  # whose answer is passed on as whose
+        st.lists(st.tuples(st.integers(-1, 9), st.binary(max_size=40)), max_size=2),  # garbage, and from whom
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(schedule=schedules)
+@settings(max_examples=40, deadline=None)
+def test_sums_are_right_or_the_round_is_lost(schedule: list[tuple[Any, ...]]) -> None:
+    world = World(agreement_of())
+    for silent, passed_on, garbage in schedule:
+        questions = world.questions()
+        parts = {
+            user: [sum(world.parts(user, question)) for question in questions]
+            for user in range(8) if user not in silent
+        }  # fmt: skip
+
+        def meddle(here: World, passed_on: Any = passed_on, garbage: Any = garbage) -> None:
+            for whose, as_whose in passed_on:
+                here.third_party.receive(as_whose, here.seen.get(whose, b""))
+            for sender, content in garbage:
+                here.third_party.receive(sender, content)
+                here.recommender.receive(sender, content)
+
+        if len(silent) > world.agreement.dropouts:
+            with pytest.raises(RoundLost):
+                world.play(questions, silent=silent, meddle=meddle)
+            continue
+        for place, noisy in enumerate(world.play(questions, silent=silent, meddle=meddle)):
+            exact = sum(part[place] for part in parts.values()) * (8 / len(parts))
+            found = noisy.values * world.steps(questions[place])
+            np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 
 import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import OVERHEAD, Channel, KeyPair
+from dpmf.federated.drawing import Draws
 from dpmf.federated.refusals import Refused
 
 
@@ -71,6 +73,15 @@ def test_a_party_has_no_channel_with_itself() -> None:
     keys = KeyPair()
     with pytest.raises(Refused, match="our own"):
         Channel(keys, keys.public)
+
+
+def test_another_process_seals_and_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, _ = pair()
+    draws = Draws()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    for use in (lambda: here.seal(b"twice under one number"), lambda: draws.words(4)):
+        with pytest.raises(InvalidArgument, match="another process"):
+            use()
 
 
 def test_keys_cannot_be_copied_or_shown() -> None:

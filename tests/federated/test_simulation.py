@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.checkpoints import Checkpoint, Snapshots
+from dpmf.engine.journal import alone_in
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import prediction_errors
+from dpmf.federated.keeping import take_up
 from dpmf.federated.population import STAYS, Population
 from dpmf.federated.scenario import Scenario
-from dpmf.federated.simulation import Outcome, simulate
+from dpmf.federated.simulation import Outcome, Simulation, simulate
 from dpmf.federated.terms import Terms
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
@@ -49,11 +51,13 @@ def test_every_scenario_runs_and_says_what_is_claimed(ratings: Ratings, scenario
     assert outcome.rounds == scenario.rounds
     assert outcome.refused == 0
     assert np.isfinite(outcome.model.release.item_factors).all()
-    assert (np.linalg.norm(outcome.model.user_factors[list(range(80))], axis=1) < 1e3).all()
+    lengths = np.linalg.norm(outcome.model.user_factors, axis=1)
+    assert (lengths <= 1 + 1e-6).sum() >= outcome.took_part
+    assert (lengths > 0).all()
     guarantee = outcome.model.guarantee
     assert (guarantee.mode, guarantee.certified, guarantee.epsilon, guarantee.unit) == ("paper", False, 5.0, "rating")
     text = " ".join([*guarantee.assumptions, guarantee.events[0].claim])  # type: ignore[union-attr]
-    assert f"epsilon={(scenario.rounds + 1) * 5:g}" in text
+    assert f"epsilon={(scenario.rounds + scenario.third_party) * 5:g}" in text
     assert "proven figure is none" in text
     assert "which items each of them rated" in text
     assert ("draws H" in text) == scenario.third_party
@@ -89,6 +93,7 @@ def test_a_run_goes_on_where_it_was_stopped(ratings: Ratings, tmp_path: Path) ->
     assert seen == [100]
     assert outcome.rounds == 130
     assert outcome.refused == 0
+    assert any("played again" in one for one in outcome.model.guarantee.assumptions)
     assert (tmp_path / "run").stat().st_mode & 0o077 == 0
 
 
@@ -153,6 +158,39 @@ def test_the_grid_has_room_for_the_sum_of_a_round() -> None:
         terms = Terms(100, (1.0, 5.0), epsilon, most_users)
         largest = most_users * terms.limit + 2 * 40 * terms.amplitude
         assert largest * terms.steps < terms.ring.half <= 4 * (largest + most_users) * terms.steps
+
+
+@pytest.mark.parametrize(("come", "leave", "wanted"), [(0.01, 0.02, 60), (1e-9, 0.0, 1), (0.5, 0.5, 100)])
+def test_nobody_waits_for_what_hardly_ever_is(come: float, leave: float, wanted: int) -> None:
+    people = Population(np.arange(100), come, leave, seed=4)
+    with pytest.raises(InvalidArgument, match="hardly ever online"):
+        people.wait_for(wanted)
+
+
+def test_waiting_ends_when_enough_people_are_there() -> None:
+    people = Population(np.arange(1000), come=0.01, leave=0.02, seed=4)
+    people.wait_for(300)
+    assert people.online.sum() >= 300
+
+
+def test_fixed_noise_is_kept_and_not_drawn_again(ratings: Ratings, tmp_path: Path) -> None:
+    """Were it drawn anew after a stop, its mean over many stops would take it away."""
+    seen = []
+    for end in (2, 4):
+        run = Simulation(ratings, replace(S2, rounds=end), 1)
+        with Snapshots(Checkpoint(tmp_path / "run", resume=True), {"name": "test"}) as snapshots:
+            take_up(run, snapshots.latest())
+            run.carry_out((), snapshots)
+        seen.append({number: user.fixed.copy() for number, user in run.users.items()})
+    assert len(seen[0]) == 80
+    for number, fixed in seen[0].items():
+        assert fixed.any()
+        np.testing.assert_array_equal(seen[1][number], fixed)
+
+
+def test_two_processes_do_not_share_a_checkpoint(ratings: Ratings, tmp_path: Path) -> None:
+    with alone_in(tmp_path / "run"), pytest.raises(InvalidArgument, match="another process"):
+        simulate(ratings, S3, checkpoint=Checkpoint(tmp_path / "run", resume=True))
 
 
 def test_people_come_and_go_as_often_as_they_should() -> None:

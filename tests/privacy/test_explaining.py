@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -55,9 +56,21 @@ def test_the_guess_is_that_of_the_best_test() -> None:
 def test_units_and_neighbours_change_the_words() -> None:
     told = words(promise(Budget(1.0, unit="rating", neighbours="replace")))
     assert "Each single rating" in told["What is protected"]
+    assert "its value, but not that it was given" in told["What is protected"]
+    assert "with one of your ratings as it is as it would be with any other value" in told["What it means for a person"]
+    assert "which of two values one of your ratings has" in told["What it means for a person"]
+    assert "one rating at a time" in told["What is not protected"]
+    told = words(promise(Budget(1.0, neighbours="replace")))
     assert "not that somebody took part" in told["What is protected"]
     assert "with any others in their place" in told["What it means for a person"]
-    assert "one rating at a time" in told["What is not protected"]
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_where_nobody_holds_the_ratings_that_somebody_takes_part_is_not_hidden(neighbours: str) -> None:
+    told = words(promise(Budget(1.0, neighbours=neighbours)), replace(FACTS, method="federated"))
+    assert "not that somebody took part" in told["What is protected"]
+    assert "do not collude" in told["What is protected"]
+    assert "in the data" not in told["What is protected"] + told["What it means for a person"]
 
 
 def test_a_sample_is_called_a_sample_and_a_large_epsilon_large() -> None:

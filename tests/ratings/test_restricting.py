@@ -30,6 +30,13 @@ def test_exactly_the_ratings_of_the_chosen_items_are_kept(count: int) -> None:
     assert list(part.catalogue.titles) == [titles[item] for item in part.catalogue.ids]
 
 
+def test_people_without_ratings_may_stay() -> None:
+    whole = make(60, 40)
+    part = random_items(whole, 1, seed=3, keep_people=True)
+    assert list(part.user_ids) == list(whole.user_ids)
+    assert triples(part) == triples(random_items(whole, 1, seed=3))
+
+
 def test_the_seed_chooses() -> None:
     whole = make(60, 40)
     first, again, other = (random_items(whole, 10, seed=seed) for seed in (1, 1, 2))

@@ -11,18 +11,19 @@ import click
 
 from dpmf.cli.options import check_apart, check_holdout, read_ratings, reading_options, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
-from dpmf.cli.train_options import checkpoint_of
+from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario
     from dpmf.federated.scenario import Scenario
     from dpmf.federated.simulation import Outcome
-    from dpmf.model import Model
+    from dpmf.model import EpochRecord, Model
     from dpmf.privacy import Guarantee
 
 _PUBLISHED = {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}  # Hua, Xia and Zhong (2015), on Netflix
 _S1_ROUNDS, _S2_ROUNDS, _S3_ROUNDS = 100, 100, 10_000
+MOST_USERS, MOST_FACTORS = 1 << 20, 1024
 _FOR = {  # what each option is for: scenarios, and modes
     "per_round": ("--per-round", ("s3",), ("paper", "certified")),
     "come": ("--online-probability", ("s3",), ("paper", "certified")),
@@ -31,7 +32,15 @@ _FOR = {  # what each option is for: scenarios, and modes
     "dropouts": ("--dropouts", ("s2", "s3"), ("certified",)),
     "colluders": ("--colluders", ("s2", "s3"), ("certified",)),
     "delta": ("--delta", ("s2", "s3"), ("certified",)),
+    "ledger_file": ("--ledger", ("s2", "s3"), ("certified",)),
+    "cap": ("--cap", ("s2", "s3"), ("certified",)),
 }
+_RANGES = {
+    "rounds": ("--rounds", 1, 10**9), "per_round": ("--per-round", 1, MOST_USERS),
+    "factors": ("--factors", 0, MOST_FACTORS), "come": ("--online-probability", 1e-6, 1.0),
+    "leave": ("--offline-probability", 0.0, 1.0), "dropouts": ("--dropouts", 0.0, 0.99),
+    "colluders": ("--colluders", 0.0, 0.99),
+}  # fmt: skip
 
 
 @click.command()
@@ -79,6 +88,14 @@ _FOR = {  # what each option is for: scenarios, and modes
 )
 @click.option("--resume", is_flag=True, help="Go on from the newest snapshot in --checkpoint, if there is one.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to save the release.")
+@click.option(
+    "--ledger",
+    "ledger_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Enter what a certified run releases here, before anybody is asked.",
+)
+@click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
 @reading_options
 @json_option
 def simulate(
@@ -86,7 +103,7 @@ def simulate(
     per_round: int | None, come: float | None, leave: float | None, alone: bool, dropouts: float | None,
     colluders: float | None, factors: int | None, random_items: int | None, holdout: float | None,
     items_public: bool, seed: int, threads: int | None, checkpoint_folder: Path | None, resume: bool,
-    out: Path | None, as_json: bool, **reading: Any,
+    out: Path | None, ledger_file: Path | None, cap: float | None, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
     _check(scenario, mode, epsilon)
@@ -98,6 +115,7 @@ def simulate(
     from dpmf.federated.trial import accuracy_of, try_out
     from dpmf.files import check_replaceable
     from dpmf.model import release as release_files
+    from dpmf.privacy import Budget
     from dpmf.ratings.restricting import random_items as restricted
 
     thread_count(threads)
@@ -113,17 +131,26 @@ def simulate(
         check_replaceable(out, release_files.FILES)
     ratings = read_ratings(data, **reading)
     if random_items is not None:
-        ratings = restricted(ratings, random_items, seed=seed)
+        ratings = restricted(ratings, random_items, seed=seed, keep_people=mode == "certified")
     total = (rounds or _S1_ROUNDS) if planned is None else _n_rounds(planned)
+    ledger = ledger_of(ledger_file, cap, Budget(epsilon, delta), "user")  # last of all, because it makes a file
     with progress(f"simulating {scenario}", total) as advance:
-        callbacks = [lambda record: advance(record.epoch, f"train rmse {record.train_rmse:.4f}")]
-        how: Any = {"n_threads": threads, "callbacks": callbacks, "checkpoint": checkpoint}
+        note = [""]
+
+        def tell(record: EpochRecord) -> None:
+            note[0] = f"train rmse {record.train_rmse:.4f}"
+            advance(record.epoch, note[0])
+
+        how: Any = {"n_threads": threads, "callbacks": [tell], "checkpoint": checkpoint}
         if planned is None:
             train, test = ratings.split(holdout, seed=seed) if holdout else (ratings, None)
             model = _trusted(epsilon, {**chosen, **common}).fit(train, **how)
             outcome, accuracy = None, accuracy_of(model, train, test, threads)
         else:
-            trial = try_out(planned, ratings, holdout=holdout or 0.0, seed=seed, **how)
+            trial = try_out(
+                planned, ratings, holdout=holdout or 0.0, seed=seed, ledger=ledger,
+                on_round=lambda done: advance(done, note[0]), **how,
+            )  # fmt: skip
             outcome, accuracy = trial.outcome, trial.accuracy
             model = outcome.model
     if out is not None:
@@ -148,6 +175,10 @@ def _check(scenario: str, mode: str, epsilon: float | None) -> None:
         )
     if mode == "certified" and epsilon == math.inf:
         raise InvalidArgument("--epsilon inf certifies nothing: say --mode paper, or give a number")
+    for name, (option, least, most) in _RANGES.items():
+        value = click.get_current_context().params[name]
+        if value is not None and not least <= value <= most:
+            raise InvalidArgument(f"{option} {value:g} is out of range: give a number from {least:g} to {most:g}")
     for name, (option, scenarios, modes) in _FOR.items():
         if was_given(name) and (scenario not in scenarios or mode not in modes):
             raise InvalidArgument(f"{option} means nothing for {mode} {scenario}: leave it out")
@@ -202,7 +233,7 @@ def _report(
     protocol = {}
     if outcome is not None:
         protocol = {
-            "discarded": outcome.discarded, "took_part": outcome.took_part, "refused": outcome.refused,
+            "discarded": outcome.discarded, "took_part": outcome.took_part or None, "refused": outcome.refused,
             "round_seconds": outcome.seconds / max(outcome.rounds, 1), "published": _PUBLISHED,
         }  # fmt: skip
     return {
@@ -234,7 +265,12 @@ def _against(outcome: Outcome | CertifiedOutcome | None, guarantee: Guarantee) -
     from dpmf.federated.certified.simulation import CertifiedOutcome
 
     if isinstance(outcome, CertifiedOutcome):
-        return {"against_recommender": str(guarantee), "against_third_party": outcome.against_third_party}
+        agreement = outcome.agreement
+        words = sorted({agreement.ring(number).n_bytes for number in range(len(agreement.rounds))})
+        return {
+            "against_recommender": str(guarantee), "against_third_party": outcome.against_third_party,
+            "bytes_per_number": words,
+        }  # fmt: skip
     if outcome is None or guarantee.mode != "paper":
         return {}
     return {"composed_epsilon": outcome.claim.composed, "proven_epsilon": None}
@@ -243,7 +279,9 @@ def _against(outcome: Outcome | CertifiedOutcome | None, guarantee: Guarantee) -
 def _print(model: Model, outcome: Outcome | CertifiedOutcome | None, report: dict[str, Any]) -> None:
     sizes = f"{len(model.user_ids):,} people and {len(model.release.items):,} items"
     say(f"Simulated {report['rounds']:,} rounds with {sizes} in {report['seconds']:.1f} s")
-    if outcome is not None:
+    if outcome is not None and report["took_part"] is None:
+        say("The run was at its end already: what passed in it was not measured by this process")
+    elif outcome is not None:
         say(
             f"{report['took_part']:,} people took part; {report['discarded']:,} rounds were discarded and "
             f"{report['refused']:,} messages refused"
@@ -281,3 +319,6 @@ def _print_traffic(report: dict[str, Any]) -> None:
         ("whole round, mean", f"{1e3 * report['round_seconds']:.3g} ms", "5 s"),
     ]  # fmt: skip
     print_table("Per round", ("", "here", "published"), rows)
+    if "bytes_per_number" in report:
+        packed = " or ".join(map(str, report["bytes_per_number"]))
+        say(f"Answers cover the whole catalogue, with {packed} bytes a number instead of 8.")

@@ -155,9 +155,10 @@ class Snapshots:
             raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: it does not describe a snapshot") from None
         for name in sorted({*theirs, *self._identity}):
             if theirs.get(name) != self._identity.get(name):
+                there, here = _differing(theirs.get(name), self._identity.get(name))
                 raise InvalidArgument(
-                    f"{self._folder} is a checkpoint of another run ({name}: {theirs.get(name)!r} there, "
-                    f"{self._identity.get(name)!r} here): use the same data and settings, or another folder"
+                    f"{self._folder} is a checkpoint of another run ({name}: {there!r} there, {here!r} here): use the "
+                    "same data and settings, or another folder"
                 )
         if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
             raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to go on from an older snapshot")
@@ -203,6 +204,14 @@ class Snapshots:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finish()
+
+
+def _differing(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two values, of two objects only the fields in which they differ."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return one, other
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return {name: one.get(name) for name in names}, {name: other.get(name) for name in names}
 
 
 def _snapshots_in(folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ dpmf.federated.refusals.Refused: the message was received before, or is older th
 
 from __future__ import annotations
 
+import os
 from typing import Any, NoReturn
 
 from cryptography.exceptions import InvalidTag
@@ -68,7 +69,7 @@ class Channel:
         other: their public key.
     """
 
-    __slots__ = ("_incoming", "_opened", "_outgoing", "_sealed")
+    __slots__ = ("_incoming", "_opened", "_outgoing", "_process", "_sealed")
 
     def __init__(self, own: KeyPair, other: bytes) -> None:
         if own.public == other:
@@ -78,9 +79,12 @@ class Channel:
         first, second = (ChaCha20Poly1305(key) for key in (keys[:32], keys[32:]))
         self._outgoing, self._incoming = (first, second) if own.public < other else (second, first)
         self._sealed = self._opened = 0
+        self._process = os.getpid()
 
     def seal(self, content: bytes) -> bytes:
         """Return content, sealed, with the number of the message in front."""
+        if os.getpid() != self._process:
+            raise InvalidArgument("the channel was made in another process: make a new one, or both seal alike")
         self._sealed += 1
         counter = self._sealed.to_bytes(_COUNTER_BYTES, "little")
         return counter + self._outgoing.encrypt(b"\0\0\0\0" + counter, content, None)

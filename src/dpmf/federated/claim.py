@@ -1,7 +1,7 @@
 """What Hua, Xia and Zhong (2015) claim of their protocol, and what the claim does not cover.
 
 >>> terms = Terms(n_items=100, scale=(1.0, 5.0), epsilon=0.8, most_users=1000)
->>> claim = Claim(terms, rounds=10_000, dealt=True, seeded=False)
+>>> claim = Claim(terms, rounds=10_000, seeded=False)
 >>> claim.composed
 8000.8
 """
@@ -25,11 +25,17 @@ _SPREAD = (
     "and where H is small there is little of it: against the recommender the claimed epsilon does not hold."
 )
 _ROWS = (
-    "Users fetch the profiles of exactly the items they rated and answer for these, so recommender and third party "
-    "learn which items each of them rated, and when they take part."
+    "Users fetch the profiles of exactly the items they rated and answer for these, so whoever they talk to learns "
+    "which items each of them rated, and when they take part."
 )
 _VALUE = "What is claimed is about the value of one rating: not about whether it was given, and not about a person."
-_DROPPED = "Users who leave in the middle of a round take their part of the noise of that round along."
+_DROPPED = (
+    "Users who leave in the middle of a round take their part of its noise along; a sum may even be of a single user."
+)
+_RESUMED = (
+    "The run was stopped and gone on with: rounds after its last snapshot were played again, with other noise, and "
+    "what they showed the first time comes on top."
+)
 _APART = "Recommender and third party do not collude; both follow the protocol."
 _CIPHER = "Masks are a key stream: they hide from whoever cannot break ChaCha20 and X25519."
 _FAST = "Noise has single precision, and is rounded to a grid; the claim takes it for exact."
@@ -43,34 +49,42 @@ class Claim:
     Attributes:
         terms: of the run.
         rounds: how many there were.
-        dealt: whether the fixed noise was set up once and dealt out (S3), or drawn by every user for good (S2).
         seeded: whether randomness came from a seed.
+        resumed: whether the run was stopped and gone on with.
     """
 
     terms: Terms
     rounds: int
-    dealt: bool
     seeded: bool
+    resumed: bool = False
 
     @property
     def composed(self) -> float:
-        """(T + 1)·ε: what all rounds and the fixed noise would cost together if profiles never moved."""
-        return rounded_up((self.rounds + 1) * self.terms.epsilon)
+        """What rounds would cost together if profiles never moved: T·ε, and ε for the fixed noise if there is any."""
+        return rounded_up((self.rounds + self.terms.third_party) * self.terms.epsilon)
 
     def guarantee(self, assumptions: Sequence[str]) -> Guarantee:
         """Return the claim as a claim, with everything that it does not cover."""
         epsilon = self.terms.epsilon
-        claim = (
-            f"Hua, Xia and Zhong (2015), section 4: epsilon={epsilon:g} for the value of one rating, by Laplace noise "
-            f"of scale {self.terms.amplitude:.6g} on every coordinate of an item's gradient, once for good and once "
-            f"more in every round. Each of the {self.rounds} rounds shows another sum: together they would cost "
-            f"epsilon={self.composed:g} if profiles of users never moved. They do, so the proven figure is none."
+        noise = (
+            f"noise of uniform direction and a length that is Gamma(K, {2 * self.terms.width / epsilon:.6g}) on every "
+            "answer of every user, in every round"
         )
-        kind = [_CIPHER, _APART] if self.terms.third_party else [_ALONE]
+        if self.terms.third_party:
+            noise = (
+                f"Laplace noise of scale {self.terms.amplitude:.6g} on every coordinate of an item's gradient, once "
+                "for good and once more in every round"
+            )
+        claim = (
+            f"Hua, Xia and Zhong (2015), section 4: epsilon={epsilon:g} for the value of one rating, by {noise}. Each "
+            f"of the {self.rounds} rounds shows other sums: together they would cost epsilon={self.composed:g} if "
+            "profiles of users never moved. They do, so the proven figure is none."
+        )
+        kind = [_SPREAD, _DROPPED, _CIPHER, _APART] if self.terms.third_party else [_ALONE]
         return Guarantee.paper(
             epsilon=epsilon, delta=0.0, unit="rating", neighbours="replace", claim=claim, releases=RELEASES,
             assumptions=[
-                *([SEEDED] if self.seeded else []), _MOVING, *([_SPREAD] if self.terms.third_party else []), _ROWS,
-                _VALUE, *([_DROPPED] if self.dealt else []), *kind, _FAST, *assumptions,
+                *([SEEDED] if self.seeded else []), _MOVING, _ROWS, _VALUE, *kind,
+                *([_RESUMED] if self.resumed else []), _FAST, *assumptions,
             ],
         )  # fmt: skip

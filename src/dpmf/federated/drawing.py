@@ -9,6 +9,7 @@ protocol rests on nothing finer. Noise that a certificate rests on comes from `d
 
 from __future__ import annotations
 
+import os
 import secrets
 from typing import Any, NoReturn
 
@@ -29,15 +30,17 @@ class Draws:
         seed: research only: the same numbers every time, so that whoever knows it can take the noise off again.
     """
 
-    __slots__ = ("_left", "_stream")
+    __slots__ = ("_left", "_process", "_stream")
 
     def __init__(self, seed: int | None = None) -> None:
         key = secrets.token_bytes(32) if seed is None else seed.to_bytes(32, "little")
         self._stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
-        self._left = np.empty(0, np.float32)
+        self._left, self._process = np.empty(0, np.float32), os.getpid()
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """Return uniform words of 32 bits."""
+        if os.getpid() != self._process:
+            raise InvalidArgument("random numbers were made in another process: make new Draws(), or both draw alike")
         return np.frombuffer(self._stream.update(bytes(4 * count)), "<u4")
 
     def normals(self, count: int) -> NDArray[np.float32]:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Snapshot
-from dpmf.errors import DamagedFile
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.federated.traffic import Traffic
 from dpmf.model import EpochRecord
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def kept(run: Simulation) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         "seconds": run.seconds,
         "discarded": run.recommender.discarded,
         "history": [asdict(record) for record in run.history],
+        "traffic": asdict(run.traffic),
+        "refused": run.refused(),
     }
     return tensors, facts
 
@@ -46,9 +49,11 @@ def take_up(run: Simulation, found: Snapshot | None) -> None:
     """Go on from a snapshot, if there is one."""
     if found is None:
         return
+    if found.epoch > run.scenario.rounds:
+        raise InvalidArgument(f"the run has {found.epoch:,} rounds already: ask for as many, or more")
     try:
         tensors, facts = found.tensors, found.facts
-        run.done = found.epoch
+        run.done, run.resumed = found.epoch, True
         run.recommender.take_up(tensors, found.epoch, int(facts["discarded"]))
         if run.third_party is not None:
             run.third_party.take_up(tensors, found.epoch)
@@ -59,5 +64,6 @@ def take_up(run: Simulation, found: Snapshot | None) -> None:
         run.population.take_up(facts["population"])
         run.seconds = float(facts["seconds"])
         run.history = [EpochRecord(**record) for record in facts["history"]]
+        run.traffic, run.refused_before = Traffic.of_json(facts["traffic"]), int(facts["refused"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedFile(f"the checkpoint of round {found.epoch} is damaged: {error}") from None

@@ -9,13 +9,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.errors import InvalidArgument
 from dpmf.streams import generator
 
+_PATIENCE, _MOST_TICKS = 20.0, 1e5
+_SPREADS = 5.0  # how far from the usual number of people who are online one need not look
 BEFORE_ANSWERING, AFTERWARDS, STAYS = range(3)
 """When a user leaves a round: before answering, after that, or not at all."""
 
@@ -38,6 +42,24 @@ class Population:
     def usual(self) -> int:
         """How many people are online in the long run, on average."""
         return int(len(self._users) * self._come / (self._come + self._leave))
+
+    def wait_for(self, wanted: int) -> None:
+        """Let people come and go until so many are online.
+
+        Raises:
+            InvalidArgument: that would hardly ever be.
+        """
+        patience = _PATIENCE * (1 + wanted / (len(self._users) * self._come) + 1 / (self._come + self._leave))
+        spread = math.sqrt(self.usual * self._leave / (self._come + self._leave))
+        ticks = 0
+        while int(self.online.sum()) < wanted:
+            ticks += 1
+            if wanted > self.usual + _SPREADS * spread + 1 or ticks > patience or patience > _MOST_TICKS:
+                raise InvalidArgument(
+                    f"{wanted:,} people are hardly ever online at once, about {self.usual:,} are: ask for fewer in a "
+                    "round, or let people come more often"
+                )
+            self.tick()
 
     def tick(self) -> list[int]:
         """Let people come and go between two rounds, and return who left."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.directory import Directory
 from dpmf.federated.drawing import Draws
 from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted, digest_of_items, kind_of
@@ -67,7 +68,6 @@ class Recommender:
         self._sizes = Sizes(terms.n_items, terms.n_factors)
         self._keys = KeyPair()
         self.public = self._keys.public
-        self._channels: dict[int, Channel] = {}
         self._third_party: Channel | None = None
         self._wanted: dict[int, _Listed] = {}
         self._met: set[int] = set()  # users who have drawn their piece of the fixed noise
@@ -85,19 +85,16 @@ class Recommender:
         self._arrived: set[int] = set()
         self.discarded = 0
         self.refusals = Refusals("the recommender")
+        self._users = Directory(self._keys, self.refusals, [self.public])
 
     def meet(self, third_party: bytes) -> None:
         """Get to know the third party."""
         self._third_party = Channel(self._keys, third_party)
+        self._users.take(third_party)
 
     def admit(self, user: int, public: bytes) -> None:
-        """Get to know a user; a number keeps the key it has first."""
-        try:
-            if user in self._channels:
-                raise Refused("the user is known already")
-            self._channels[user] = Channel(self._keys, public)
-        except Refused as refusal:
-            self.refusals.note(refusal)
+        """Get to know a user, as `Directory` does."""
+        self._users.admit(user, public)
 
     def set_up(self, users: Sequence[int]) -> list[Outgoing]:
         """Begin the set-up phase: these users draw the fixed noise of all items together."""
@@ -111,7 +108,7 @@ class Recommender:
             seed = new_seed()
             self._guests[user] = _Guest(wanted, mask_words(seed, terms.ring, *self._sizes))
             message = SetUp(SETUP_ROUND, len(users), self._fixed_spread, seed)
-            out.append(Outgoing(user, self._channels[user].seal(message.encoded())))
+            out.append(Outgoing(user, self._users.seal(user, message.encoded())))
         self._open = True
         # With fewer than all of them there would be less noise than is claimed, for good.
         return [self._roster(SETUP_ROUND, least=len(users)), *out]
@@ -148,7 +145,7 @@ class Recommender:
                 self.round, counts[items], rows[items], spread[items], seed, self._dealt, corrected, corrections,
                 self._fixed_spread[items] if first else None,
             )  # fmt: skip
-            out.append(Outgoing(user, self._channels[user].seal(task.encoded(terms.ring))))
+            out.append(Outgoing(user, self._users.seal(user, task.encoded(terms.ring))))
         self._open, self._arrived = True, set()
         return [self._roster(self.round, least=1), *out] if terms.third_party else out
 
@@ -158,10 +155,8 @@ class Recommender:
             if sender == THIRD_PARTY and self._third_party is not None:
                 content = self._third_party.open(message)
                 self._finish(Total.decoded(content, self._sizes, self._terms.ring))
-            elif sender not in self._channels:
-                raise Refused("the sender is not known")
             else:
-                content = self._channels[sender].open(message)
+                content = self._users.open(sender, message)
                 if not self._terms.third_party and kind_of(content)[0] == Answer.kind:
                     self._add(sender, Answer.decoded(content, self._sizes, self._terms.ring))
                 else:

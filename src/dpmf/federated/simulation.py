@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
+from dpmf.engine.journal import alone_in
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.claim import Claim
@@ -73,6 +74,7 @@ def simulate(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    on_round: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run a scenario to its end.
 
@@ -82,15 +84,17 @@ def simulate(
         n_threads: for the errors that are measured on the way.
         callbacks: called with a record every hundred rounds, and after the last.
         checkpoint: where to keep snapshots; a run that was stopped goes on from the newest, with other keys and noise.
+        on_round: called with the number of rounds so far after each of them.
     """
     declared(ratings, scenario.items_public)
-    run = Simulation(ratings, scenario, thread_count(n_threads))
+    run = Simulation(ratings, scenario, thread_count(n_threads), on_round)
     if checkpoint is None:
         run.carry_out(tuple(callbacks), None)
     else:
         settings = {**asdict(scenario), "name": "simulate", "epsilon": str(scenario.epsilon)}  # it may be infinite
         del settings["rounds"]  # a run may be gone on with for longer
-        with Snapshots(checkpoint, identity_of(settings, ratings, fingerprint_of(ratings))) as snapshots:
+        identity = identity_of(settings, ratings, fingerprint_of(ratings))
+        with alone_in(checkpoint.folder), Snapshots(checkpoint, identity) as snapshots:
             take_up(run, snapshots.latest())
             run.carry_out(tuple(callbacks), snapshots)
     return run.outcome()
@@ -99,8 +103,11 @@ def simulate(
 class Simulation:
     """All parties, and who is online."""
 
-    def __init__(self, ratings: Ratings, scenario: Scenario, n_threads: int) -> None:
+    def __init__(
+        self, ratings: Ratings, scenario: Scenario, n_threads: int, on_round: Callable[[int], None] | None = None
+    ) -> None:
         self.ratings, self.scenario, self.n_threads = ratings, scenario, n_threads
+        self._on_round = on_round or (lambda _: None)
         self.terms = terms = scenario.terms(ratings)
         self.draws = Draws(scenario.noise_seed)
         self.recommender = Recommender(terms, dealt=scenario.dealt, draws=self.draws)
@@ -119,6 +126,7 @@ class Simulation:
         self.traffic = Traffic()
         self.history: list[EpochRecord] = []
         self.done, self.seconds, self._shown = 0, 0.0, 0.0
+        self.resumed, self.refused_before = False, 0
 
     def carry_out(self, callbacks: tuple[Callback, ...], snapshots: Snapshots | None) -> None:
         """Carry out what is left."""
@@ -129,6 +137,7 @@ class Simulation:
             self._joined.difference_update(self.population.tick())
             self.play()
             self.done += 1
+            self._on_round(self.done)
             stop = False
             if self.done % _ERRORS_EVERY == 0 or self.done == self.scenario.rounds:
                 self.seconds += time.perf_counter() - began
@@ -177,8 +186,7 @@ class Simulation:
     def _set_up(self) -> None:
         """Wait until enough people are online, and let them draw the fixed noise."""
         wanted = min(self.scenario.per_round, max(self.population.usual // 2, 1))
-        while int(self.population.online.sum()) < wanted:
-            self.population.tick()
+        self.population.wait_for(wanted)
         chosen, spent = self.population.choose(wanted).tolist(), Spent()
         for user in chosen:
             self.user(user)
@@ -273,20 +281,24 @@ class Simulation:
             configuration={"method": "federated", "mode": "paper", **facts}, guarantee=guarantee,
         )  # fmt: skip
 
-    def outcome(self) -> Outcome:
-        """Return what came out."""
-        of, seeded = self.ratings, self.scenario.noise_seed is not None
-        claim = Claim(self.terms, self.done, self.scenario.dealt, seeded)
-        guarantee = Guarantee.none() if np.isinf(self.scenario.epsilon) else claim.guarantee(public_facts(of.catalogue))
-        release = self._release(guarantee)
+    def refused(self) -> int:
+        """Return how many messages were refused, in earlier processes too."""
         parties = [self.recommender.refusals, *(user.refusals for user in self.users.values())]
         if self.third_party is not None:
             parties.append(self.third_party.refusals)
+        return self.refused_before + sum(one.by_reason.total() for one in parties)
+
+    def outcome(self) -> Outcome:
+        """Return what came out."""
+        of, seeded = self.ratings, self.scenario.noise_seed is not None
+        claim = Claim(self.terms, self.done, seeded, self.resumed)
+        guarantee = Guarantee.none() if np.isinf(self.scenario.epsilon) else claim.guarantee(public_facts(of.catalogue))
+        release = self._release(guarantee)
         model = Model(
             release, of.user_ids, self._profiles(release), np.zeros(of.n_users, np.float32), of.indptr, of.items,
             tuple(self.history),
         )  # fmt: skip
         return Outcome(
             model, self.done, self.recommender.discarded, claim, self.traffic, self.seconds, len(self.users),
-            sum(one.by_reason.total() for one in parties),
+            self.refused(),
         )  # fmt: skip

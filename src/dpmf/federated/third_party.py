@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.directory import Directory
 from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.messages import Answer, Roster, Sizes, Total, digest_of_items
 from dpmf.federated.parties import RECOMMENDER, Outgoing
@@ -45,7 +46,6 @@ class ThirdParty:
         self._sizes, self._ring, self._keys = sizes, ring, KeyPair()
         self.public = self._keys.public
         self._recommender = Channel(self._keys, recommender)
-        self._channels: dict[int, Channel] = {}
         self._round = -1  # the last that was opened
         self._roster: Roster | None = None
         self._expected: dict[int, int] = {}  # users, and the digests of what they will answer for
@@ -56,25 +56,19 @@ class ThirdParty:
         if dealt:
             self._secret = mask_words(new_seed(), ring, *sizes)
         self.refusals = Refusals("the third party")
+        self._users = Directory(self._keys, self.refusals, [self.public, recommender])
 
     def admit(self, user: int, public: bytes) -> None:
-        """Get to know a user; a number keeps the key it has first."""
-        try:
-            if user in self._channels:
-                raise Refused("the user is known already")
-            self._channels[user] = Channel(self._keys, public)
-        except Refused as refusal:
-            self.refusals.note(refusal)
+        """Get to know a user, as `Directory` does."""
+        self._users.admit(user, public)
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
         """Take a message: a roster opens a round, and answers are added up."""
         try:
             if sender == RECOMMENDER:
                 self._open(Roster.decoded(self._recommender.open(message)))
-            elif sender not in self._channels:
-                raise Refused("the sender is not known")
             else:
-                content = self._channels[sender].open(message)
+                content = self._users.open(sender, message)
                 self._add(sender, Answer.decoded(content, self._sizes, self._ring))
         except Refused as refusal:
             self.refusals.note(refusal)

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -81,9 +83,15 @@ class Traffic:
             self.down_small.add(down)
             self.up_small.add(up)
 
-    def to_json(self) -> dict[str, float]:
-        """Return the figures for a report."""
-        return {
+    @classmethod
+    def of_json(cls, content: Mapping[str, Any]) -> Traffic:
+        """Return what `dataclasses.asdict` made into plain numbers."""
+        tallies = {name: Tally(**one) for name, one in content.items() if name != "small"}
+        return cls(small=int(content["small"]), **tallies)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures for a report; None for what did not happen in this process."""
+        figures = {
             "bytes_down": self.down.mean, "bytes_up": self.up.mean,
             "most_bytes_down": self.down.most, "most_bytes_up": self.up.most,
             f"most_bytes_down_{self.small}_ratings": self.down_small.most,
@@ -94,3 +102,4 @@ class Traffic:
             "third_party_seconds": self.third_party_seconds.mean,
             "recommender_seconds": self.recommender_seconds.mean,
         }  # fmt: skip
+        return {name: figure if self.down.count else None for name, figure in figures.items()}

@@ -19,6 +19,7 @@ from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScena
 from dpmf.federated.scenario import Scenario
 from dpmf.federated.simulation import Outcome, simulate
 from dpmf.model import EpochRecord, Model
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
@@ -47,16 +48,23 @@ def try_out(
     n_threads: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    ledger: Ledger | None = None,
+    on_round: Callable[[int], None] | None = None,
 ) -> Trial:
-    """Simulate a scenario on ratings, with a part of them held out unless `holdout` is 0."""
+    """Simulate a scenario on ratings, with a part of them held out unless `holdout` is 0.
+
+    A ledger is for certified scenarios, `on_round` for the others.
+    """
     train, test = ratings.split(holdout, seed=seed) if holdout else (ratings, None)
     outcome: Outcome | CertifiedOutcome
     if isinstance(scenario, CertifiedScenario):
         outcome = simulate_certified(
-            train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint
-        )  # fmt: skip
+            train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, ledger=ledger
+        )
     else:
-        outcome = simulate(train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint)
+        outcome = simulate(
+            train, scenario, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, on_round=on_round
+        )
     return Trial(outcome, accuracy_of(outcome.model, train, test, n_threads))
 
 

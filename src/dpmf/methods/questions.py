@@ -215,8 +215,11 @@ class Answers(NamedTuple):
     items: NDArray[np.int32]
     values: Floats
 
+    def __repr__(self) -> str:
+        return f"Answers({len(self.indptr) - 1} people)"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class People:
     """Those who answer, with all that their answers depend on.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpmf.privacy.accounting import delta_of
 from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, NormNoiseEvent
@@ -34,6 +35,11 @@ class Facts:
     method: str
     feedback: str = "explicit"
 
+    @property
+    def federated(self) -> bool:
+        """Whether nobody held all ratings, so that it is public who took part."""
+        return self.method == "federated"
+
 
 @dataclass(frozen=True)
 class Section:
@@ -54,8 +60,8 @@ def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
         return released, Section("What is promised", _SEEDED), Section("Recorded with it", guarantee.assumptions)
     return (
         released,
-        Section("What is protected", (_protected(guarantee), _AGAINST)),
-        Section("What it means for a person", _meaning(guarantee)),
+        Section("What is protected", (_protected(guarantee, facts), _AGAINST, *(_TOGETHER if facts.federated else ()))),
+        Section("What it means for a person", _meaning(guarantee, facts)),
         Section("What was done", tuple(_done(event, guarantee.unit) for event in guarantee.events)),
         Section("What is assumed to be public", (_PUBLIC, *guarantee.assumptions)),
         Section("What is not protected", _not_protected(guarantee)),
@@ -74,6 +80,11 @@ _AGAINST = (
     "It is protected against everybody who gets the release, now or later, whatever else they know, about this "
     "person and about all others, and however much computing power they have, unless they can break the cipher "
     "(ChaCha20) that the noise is made with."
+)
+_TOGETHER = (
+    "No party held the ratings: people added up masked answers with the help of a recommender and a third party. That "
+    "neither of these learns more than everybody else rests on what is assumed below, in particular that they do not "
+    "collude, and on the ciphers between them (X25519, ChaCha20-Poly1305).",
 )
 _PUBLIC = (
     "The list of items with their titles, the rating scale, the method and all of its settings, the number of rounds "
@@ -107,33 +118,60 @@ def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
     )
 
 
-def _protected(guarantee: Guarantee) -> str:
+def _protected(guarantee: Guarantee, facts: Facts) -> str:
     whose = {
         "user": "All ratings of one person, together",
         "rating": "Each single rating, but not all those of a person together",
     }[guarantee.unit or ""]
     hidden = {
-        "add-remove": "what they are, and whether they are in the data at all",
-        "replace": "what they are, but not that somebody took part",
-    }[guarantee.neighbours or ""]
+        ("user", "add-remove"): "what they are, and whether they are in the data at all",
+        ("user", "replace"): "what they are, but not that somebody took part",
+        ("rating", "add-remove"): "what it is, and whether it was given at all",
+        ("rating", "replace"): "its value, but not that it was given",
+    }[guarantee.unit or "", guarantee.neighbours or ""]
+    if facts.federated:
+        hidden = "what they are and which items they are of, but not that somebody took part"
     return f"{whose}: {hidden}. How well is said below, by epsilon and delta."
 
 
-def _meaning(guarantee: Guarantee) -> tuple[str, ...]:
+class _Words(NamedTuple):
+    """How neighbours differ: what a guesser does not know, what there is, and what there would be instead."""
+
+    question: str
+    present: str
+    instead: str
+
+
+_NEIGHBOURS = {
+    ("user", "add-remove"): _Words("whether you are in the data", "with your ratings", "without them"),
+    ("user", "replace"): _Words(
+        "which of two things you contributed", "with your ratings", "with any others in their place"
+    ),
+    ("rating", "add-remove"): _Words("whether you gave one rating", "with one of your ratings", "without it"),
+    ("rating", "replace"): _Words(
+        "which of two values one of your ratings has", "with one of your ratings as it is",
+        "with any other value in its place",
+    ),
+}  # fmt: skip
+_NOTHING_CONTRIBUTED = _Words(
+    "whether you contributed your ratings or nothing", "with your ratings", "had you taken part with none"
+)
+
+
+def _meaning(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     assert guarantee.epsilon is not None  # a certified guarantee has all of them
     assert guarantee.delta is not None
     assert guarantee.neighbours is not None
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    question, instead = {
-        "add-remove": ("whether you are in the data", "without them"),
-        "replace": ("which of two things you contributed", "with any others in their place"),
-    }[guarantee.neighbours]
+    words = _NEIGHBOURS[guarantee.unit or "", guarantee.neighbours]
+    if facts.federated and guarantee.neighbours == "add-remove":
+        words = _NOTHING_CONTRIBUTED
     exact = (1 + delta_of(guarantee.events, 0.0, neighbours=guarantee.neighbours)) / 2
     return (
         f"epsilon={epsilon:g}, delta={delta:g}: whatever somebody might conclude from the release, it is at most "
-        f"{_factor(epsilon)} times as likely with your ratings as it would be {instead}, give or take a probability "
-        f"of {delta:g}.",
-        f"Somebody who knows everything but {question}, and holds both for equally likely, guesses right with a "
+        f"{_factor(epsilon)} times as likely {words.present} as it would be {words.instead}, give or take a "
+        f"probability of {delta:g}.",
+        f"Somebody who knows everything but {words.question}, and holds both for equally likely, guesses right with a "
         f"probability of {_percent(guess(epsilon, delta))} at most, instead of 50 %. For the noise that was really "
         f"added the limit is {_percent(exact)}.",
     )

@@ -8,8 +8,9 @@ run go on. A run that fails or is killed later has spent what it asked for, whet
 nothing is ever paid back. Runs at the same time wait for each other (a lock file beside the ledger), so that together
 they cannot overspend. A ledger that is damaged is refused, never begun anew.
 
-Noise levels may be chosen in the light of earlier releases if all events are full batches: a cap on Gaussian privacy
-holds all the same (Smith, Thakurta 2022). For Poisson-sampled steps they should be chosen beforehand.
+Noise levels may be chosen in the light of earlier releases if all events are full batches with Gaussian noise: a cap on
+Gaussian privacy holds all the same (Smith, Thakurta 2022). For Poisson-sampled steps, and where there is noise of
+gamma-distributed length too, they should be chosen beforehand.
 
 >>> import tempfile
 >>> from dpmf.privacy import GaussianEvent

@@ -19,10 +19,15 @@ from dpmf.ratings.table import Ratings
 from dpmf.streams import mix, stream_key
 
 
-def random_items(ratings: Ratings, count: int, *, seed: int) -> Ratings:
-    """Return the ratings of so many items, drawn from the catalogue; people who rated none of them are left out.
+def random_items(ratings: Ratings, count: int, *, seed: int, keep_people: bool = False) -> Ratings:
+    """Return the ratings of so many items, drawn from the catalogue.
 
-    Which items these are depends on their ids and the seed alone.
+    Args:
+        ratings: of all items.
+        count: how many items to draw; which depends on their ids and the seed alone.
+        seed: of the draw.
+        keep_people: whether people who rated none of them stay. Where that somebody takes part is public, leaving them
+            out would tell something of the ratings of the others.
     """
     if not 1 <= count <= ratings.n_items:
         raise InvalidArgument(f"{count} items cannot be drawn: the catalogue has {ratings.n_items:,}")
@@ -32,7 +37,7 @@ def random_items(ratings: Ratings, count: int, *, seed: int) -> Ratings:
     places = np.full(ratings.n_items, -1, np.int32)
     places[chosen] = np.arange(count, dtype=np.int32)
     kept = ratings.select(places[ratings.items] >= 0)
-    people = np.flatnonzero(np.diff(kept.indptr))
+    people = np.arange(ratings.n_users) if keep_people else np.flatnonzero(np.diff(kept.indptr))
     items = Items(
         Ids(catalogue.ids.array[chosen]), [catalogue.titles[place] for place in chosen],
         [catalogue.genres[place] for place in chosen], declared=catalogue.declared,

@@ -35,12 +35,17 @@ from dpmf.ratings import Scale
 RELEASES = ("item factors", "item biases", "the configuration")
 THIRD_PARTY_SEES = (
     "Against the third party: it sees who takes part in which round and when, and words that masks make uniform for "
-    "whoever cannot break ChaCha20 and X25519. So it learns nothing of any rating but what everybody may learn from "
-    "what is published, at the same epsilon and delta, even together with as many participants as are taken to collude."
+    "whoever cannot break ChaCha20 and X25519, as long as the recommender draws their seeds anew and keeps them. So it "
+    "learns nothing of any rating but what everybody may learn from what is published, at the same epsilon and delta, "
+    "even together with as many participants as are taken to collude."
 )
-_ZEROED = (
+_TAKES_PART = (
     "Who takes part in which round is public. Data sets are neighbours if one person's contribution is replaced by "
-    "zero in all rounds: the person takes part either way."
+    "{what} in all rounds: the person takes part either way."
+)
+_REPLACED_BY = {"add-remove": "zero", "replace": "another one"}
+_NOBODY_COLLUDES = (
+    "Nobody is taken to collude: nothing is promised against another participant, who knows a piece of the noise."
 )
 _APART = (
     "Recommender and third party do not collude. The third party adds up as the protocol says; the recommender may ask "
@@ -96,6 +101,8 @@ class Agreement:
     per_item: bool = False
 
     def __post_init__(self) -> None:
+        if self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: the protocol protects users, which protects ratings too")
         for name, most in (("n_users", _MOST_USERS), ("n_items", 1 << 24)):
             if not 1 <= getattr(self, name) <= most:
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} should be a whole number from 1 to {most}")
@@ -211,7 +218,9 @@ class Agreement:
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
             f"{self.dropouts} may drop out; with more drop-outs the third party discards the round."
         )
+        takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
+        alone = [_NOBODY_COLLUDES] if not self.colluders else []
         return Guarantee.certified_by(
             self.budget, self.events, releases=RELEASES, seeded=seeded,
-            assumptions=[_ZEROED, thin, _APART, _CIPHER, *assumptions],
+            assumptions=[takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *assumptions],
         )  # fmt: skip

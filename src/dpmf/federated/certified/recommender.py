@@ -21,6 +21,7 @@ from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.inquiries import Expected, Inquiry, Total
 from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.directory import Directory
 from dpmf.federated.masks import mask_words, new_seed
 from dpmf.federated.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
@@ -44,26 +45,22 @@ class Recommender:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
         self.mechanism = Mechanism(agreement.events, Noise(), agreement.n_pieces)  # keeps the account; draws nothing
-        self._channels: dict[int, Channel] = {}
         self._third_party: Channel | None = None
         self.round = 0  # the next, or the one that is open
         self._questions: tuple[Question, ...] = ()
         self._seeds: dict[int, bytes] = {}
         self._total: Total | None = None
         self.refusals = Refusals("the recommender")
+        self._users = Directory(self._keys, self.refusals, [self.public])
 
     def meet(self, third_party: bytes) -> None:
         """Get to know the third party."""
         self._third_party = Channel(self._keys, third_party)
+        self._users.take(third_party)
 
     def admit(self, user: int, public: bytes) -> None:
-        """Get to know a user; a number keeps the key it has first."""
-        try:
-            if user in self._channels:
-                raise Refused("the user is known already")
-            self._channels[user] = Channel(self._keys, public)
-        except Refused as refusal:
-            self.refusals.note(refusal)
+        """Get to know a user, as `Directory` does."""
+        self._users.admit(user, public)
 
     def skip_to(self, number: int) -> None:
         """Leave rounds out that were lost, or carried out by another process; their releases are given up elsewhere."""
@@ -90,7 +87,7 @@ class Recommender:
         expected = Expected(self.round, self._agreement.digest, handles).encoded()
         out = [Outgoing(THIRD_PARTY, self._third_party.seal(expected))]
         for user, seed in self._seeds.items():
-            out.append(Outgoing(user, self._channels[user].seal(inquiry.for_user(seed).encoded())))
+            out.append(Outgoing(user, self._users.seal(user, inquiry.for_user(seed).encoded())))
         return out
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:

@@ -43,6 +43,7 @@ from dpmf.methods.resuming import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
@@ -50,7 +51,6 @@ from dpmf.ratings import Ratings
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
 _USUALLY = 0.9  # of those who are online on average, so many nearly always are
-_MOST_IDLE = 1_000_000  # ticks in which too few people are online to begin a round
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,29 @@ class CertifiedScenario:
             n_users = min(self.per_round, n_users)
         elif not self.asks_everybody:
             n_users = max(int(_USUALLY * n_users * self.come / (self.come + self.leave)), 1)
+        dropouts, colluders = (math.ceil(part * n_users) for part in (self.dropouts, self.colluders))
+        self._check_dropouts(n_users, dropouts)
+        if n_users <= dropouts + colluders:
+            raise InvalidArgument(
+                f"{n_users} people in a round are too few to tolerate {dropouts} drop-outs and {colluders} colluders: "
+                "take more people, or tolerate fewer"
+            )
         return Agreement(
-            ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users,
-            math.ceil(self.dropouts * n_users), math.ceil(self.colluders * n_users), self.n_factors, self.n_epochs,
-            self.regularization, self.per_item,
+            ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users, dropouts, colluders,
+            self.n_factors, self.n_epochs, self.regularization, self.per_item,
         )  # fmt: skip
+
+    def _check_dropouts(self, n_users: int, dropouts: int) -> None:
+        """Refuse to begin what would be lost, and charged, in the first round."""
+        missing = self.leave / 2  # of those who leave in a round, half do so before they answer
+        if self.asks_everybody:
+            missing += self.leave * (1 - missing)  # who is offline when asked does not answer either
+        usual, spread = missing * n_users, math.sqrt(missing * (1 - missing) * n_users)
+        if usual + 2 * spread > dropouts and self.leave > 0:
+            raise InvalidArgument(
+                f"about {usual:.0f} of {n_users} people leave a round before they answer, and with more than "
+                f"{dropouts} it is discarded: tolerate more drop-outs, or let people stay longer"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +144,8 @@ class CertifiedOutcome:
     Attributes:
         model: items as the recommender publishes them, and everybody's own part as it is on their side.
         agreement: what everybody agreed to.
-        rounds: how many were carried out …
-        discarded: … and how many of them were discarded.
+        rounds: how many there were, in earlier processes too …
+        discarded: … and how many of them were discarded, in this one.
         against_third_party: what is promised against the third party; the model's guarantee is against the recommender.
         traffic: bytes and seconds.
         seconds: of all rounds.
@@ -154,6 +172,7 @@ def simulate_certified(
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
     user_budgets: Mapping[Any, float] | None = None,
+    ledger: Ledger | None = None,
 ) -> CertifiedOutcome:
     """Run a scenario to its end.
 
@@ -165,6 +184,7 @@ def simulate_certified(
         checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
         user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
             else gets to know it: everybody scales their own answers.
+        ledger: where to enter what the run will release, before anybody is asked.
     """
     declared(ratings, scenario.items_public)
     agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
@@ -176,6 +196,7 @@ def simulate_certified(
     run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
     began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)
     with private_run(checkpoint, identity, agreement.stages, seeded) as stages:
+        stages.enter(ledger, ratings.name or "release", guarantee)
         history = stages.carry_out(run, tuple(callbacks))
         run.mechanism.finish()
     return run.outcome(guarantee, history, time.perf_counter() - began)
@@ -212,11 +233,13 @@ class CertifiedSimulation:
         self.users: dict[int, User] = {}
         self.traffic, self.fitted = Traffic(), FittedPeople(ratings, n_threads)
         self.rounds = self.discarded = self._chosen = 0
+        self._first: int | None = None  # the number of the first round that this process plays
         self._lost: set[int] = set()  # numbers of rounds of factors
 
     def measure(self, stage: Stage) -> None:
         """Carry out a stage; if one of its rounds is lost, what is left of it is given up."""
         first = self.agreement.first_round(stage)
+        self._first = first if self._first is None else self._first
         self.recommender.skip_to(first)
         try:
             self.public.measure(stage)
@@ -297,23 +320,12 @@ class CertifiedSimulation:
         if self.scenario.asks_everybody:
             chosen, here = np.arange(wanted), population.online.copy()
         else:
-            self._wait_for(wanted)
+            population.wait_for(wanted)
             chosen, here = population.choose(wanted), np.ones(wanted, np.bool_)
         leaving = np.where(here, population.moments(wanted), BEFORE_ANSWERING)
         moments = dict(zip(chosen.tolist(), leaving.tolist(), strict=True))
         population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
         return moments
-
-    def _wait_for(self, wanted: int) -> None:
-        """Let people come and go until so many are online."""
-        for _ in range(_MOST_IDLE):
-            if int(self.population.online.sum()) >= wanted:
-                return
-            self.population.tick()
-        raise InvalidArgument(
-            f"{wanted} people are never online at once with come={self.scenario.come:g} and "
-            f"leave={self.scenario.leave:g}: take fewer per round, or let more people come"
-        )
 
     def settle(self, stage: Stage) -> None:
         """Let everybody compute their own part from what is public after a stage."""
@@ -354,8 +366,9 @@ class CertifiedSimulation:
             self.third_party.refusals,
             *(one.refusals for one in self.users.values()),
         ]
+        rounds = len(self.agreement.rounds) if self._first is None else self._first + self.rounds
         return CertifiedOutcome(
-            model, self.agreement, self.rounds, self.discarded, THIRD_PARTY_SEES, self.traffic, seconds,
+            model, self.agreement, rounds, self.discarded, THIRD_PARTY_SEES, self.traffic, seconds,
             len(self.users), sum(one.by_reason.total() for one in refusals),
         )  # fmt: skip
 

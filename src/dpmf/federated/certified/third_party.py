@@ -21,6 +21,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.inquiries import Answer, Expected, Total
 from dpmf.federated.channels import Channel, KeyPair
+from dpmf.federated.directory import Directory
 from dpmf.federated.parties import RECOMMENDER, Outgoing
 from dpmf.federated.refusals import Refusals, Refused
 
@@ -37,31 +38,24 @@ class ThirdParty:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
         self._recommender = Channel(self._keys, recommender)
-        self._channels: dict[int, Channel] = {}
         self._round, self._is_open = -1, False  # the last that was opened
         self._expected: set[int] = set()
         self._arrived: set[int] = set()
         self._sum: NDArray[Any] = np.zeros(0, np.uint64)
         self.refusals = Refusals("the third party")
+        self._users = Directory(self._keys, self.refusals, [self.public, recommender])
 
     def admit(self, user: int, public: bytes) -> None:
-        """Get to know a user; a number keeps the key it has first."""
-        try:
-            if user in self._channels:
-                raise Refused("the user is known already")
-            self._channels[user] = Channel(self._keys, public)
-        except Refused as refusal:
-            self.refusals.note(refusal)
+        """Get to know a user, as `Directory` does."""
+        self._users.admit(user, public)
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
         """Take a message: the recommender opens rounds, and answers are added up."""
         try:
             if sender == RECOMMENDER:
                 self._open(Expected.decoded(self._recommender.open(message), self._agreement))
-            elif sender not in self._channels:
-                raise Refused("the sender is not known")
             else:
-                content = self._channels[sender].open(message)
+                content = self._users.open(sender, message)
                 self._add(sender, Answer.decoded(content, self._agreement))
         except Refused as refusal:
             self.refusals.note(refusal)
@@ -75,7 +69,7 @@ class ThirdParty:
         if len(self._arrived) >= self._agreement.least:
             users, words = np.array(sorted(self._arrived), np.uint32), self._sum
         total = Total(self._round, users, words).encoded(self._agreement)
-        self._is_open, self._expected, self._arrived, self._sum = False, set(), set(), self._sum[:0]
+        self._is_open, self._expected, self._arrived, self._sum = False, set(), set(), np.zeros(0, np.uint64)
         return [Outgoing(RECOMMENDER, self._recommender.seal(total))]
 
     def _open(self, expected: Expected) -> None:
@@ -84,7 +78,7 @@ class ThirdParty:
         if expected.round <= self._round:
             raise Refused("the round is not a new one")
         users = {int(user) for user in expected.users}
-        if not users <= self._channels.keys():
+        if not all(user in self._users for user in users):
             raise Refused("the round has people who are not known")
         self._round, self._is_open, self._expected, self._arrived = expected.round, True, users, set()
         ring = self._agreement.ring(expected.round)

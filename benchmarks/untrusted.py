@@ -1,7 +1,7 @@
 """What it costs not to trust the recommender: accuracy of the certified protocol, and speed and bytes of both.
 
-python benchmarks/federated.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
-python benchmarks/federated.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
+python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
+python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
 
 `certified` prints errors on a held-out tenth beside those of a run in which one party holds all ratings, with as much
 noise as tolerating a twentieth of drop-outs and as many colluders asks for, and what passes per person and round.
