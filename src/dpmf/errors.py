@@ -48,3 +48,7 @@ class BudgetExceeded(DpmfError):
 
 class NotVerified(DpmfError):
     """A release does not keep what it says: its events cost something else, or its signature does not fit."""
+
+
+class NotCertified(DpmfError):
+    """Something is to be shown to others that nothing is proven about."""

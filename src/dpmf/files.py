@@ -64,7 +64,7 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
     work = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
         yield work
-        for file in work.iterdir():
+        for file in work.rglob("*"):
             if file.is_file():
                 _flush(file)
         work.chmod(mode & ~_umask())

@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from dpmf.errors import InvalidArgument
+from dpmf.errors import NotCertified
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.serve import live as live_module
@@ -263,7 +263,7 @@ def test_what_is_not_proven_stays_on_this_machine(release: Release, host: str, l
     if local:
         serving.check(release)
     else:
-        with pytest.raises(InvalidArgument, match="--accept-unproven"):
+        with pytest.raises(NotCertified, match="--accept-unproven"):
             serving.check(release)
         replace(serving, accept_unproven=True).check(release)
 

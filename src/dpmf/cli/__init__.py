@@ -4,8 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'ledger', 'recommend', 'similar', 'simulate', 'train', \
-'verify']
+['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'similar', \
+'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _COMMANDS = {
     "explain": "dpmf.cli.explain",
     "verify": "dpmf.cli.verify",
     "ledger": "dpmf.cli.ledger",
+    "export-site": "dpmf.cli.export_site",
     "simulate": "dpmf.cli.simulate",
     "serve": "dpmf.cli.serve",
     "data": "dpmf.cli.data",
@@ -52,7 +53,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         return command
 
 

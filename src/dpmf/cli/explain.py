@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from dpmf.cli.output import json_option, print_json, say
-from dpmf.errors import NotVerified
 
 
 @click.command()
@@ -19,23 +18,16 @@ def explain(release: Path, as_json: bool) -> None:
     A release whose epsilon does not follow from what was done is refused, as by `dpmf verify`.
     """
     from dpmf.model import Release
-    from dpmf.privacy.explaining import Facts
-    from dpmf.privacy.explaining import explain as in_words
-    from dpmf.privacy.verifying import verify
+    from dpmf.model.explaining import explain_release
 
     loaded = Release.load(release)
     guarantee = loaded.guarantee
-    verdict = verify(guarantee)
-    if not verdict.ok:
-        raise NotVerified(f"{release} cannot be explained: {verdict.reason}; do not trust it")
-    method = str(loaded.configuration.get("method", "unknown"))
-    facts = Facts(
-        len(loaded.items), loaded.n_factors, str(loaded.scale), loaded.items.declared, method, loaded.feedback
-    )
-    sections = in_words(guarantee, facts)
+    sections = explain_release(loaded, name=str(release))
     if as_json:
         words = {section.title: list(section.sentences) for section in sections}
-        print_json({**guarantee.to_json(), "items": facts.n_items, "factors": facts.n_factors, "explanation": words})
+        print_json({
+            **guarantee.to_json(), "items": len(loaded.items), "factors": loaded.n_factors, "explanation": words,
+        })  # fmt: skip
         return
     say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
     for section in sections:

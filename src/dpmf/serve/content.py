@@ -9,21 +9,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import mimetypes
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmf.model import Release
-from dpmf.serve.site import site_files
+from dpmf.serve.site import CONTENT_TYPES, site_files
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
-    ".safetensors": "application/octet-stream",
-}
 _LEVEL = 6
 _WORTH = 0.95  # of the plain size: less is not worth the trouble
 
@@ -47,14 +37,16 @@ class Content:
     @classmethod
     def of(cls, path: str, plain: bytes) -> Content:
         """Prepare a file."""
-        suffix = Path(path).suffix
-        kind = _TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+        kind = CONTENT_TYPES.get(Path(path).suffix, "application/octet-stream")
         compressed = gzip.compress(plain, _LEVEL, mtime=0)
         smaller = compressed if len(compressed) < _WORTH * len(plain) else None
         return cls(kind, plain, smaller, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
 
 
-def content_of(folder: Path, release: Release) -> dict[str, Content]:
-    """Return all files of the page of a release, by path; the first page stands under "" too."""
-    files = {path: Content.of(path, content) for path, content in site_files(folder, release).items()}
+def content_of(folder: Path) -> dict[str, Content]:
+    """Return all files of the page of a release, by path; the first page stands under "" too.
+
+    Whether the release may be shown to anybody is not asked here.
+    """
+    files = {path: Content.of(path, content) for path, content in site_files(folder, accept_unproven=True).items()}
     return {**files, "": files["index.html"]}

@@ -93,7 +93,7 @@ class Live:
         if len(release.items):  # so that the first request does not wait for compilers
             first = release.items.ids[0]
             recommended(release.fold_in({first: release.scale.middle}), 1)
-        return Served(release, content_of(self._folder, release), tuple(map(str.casefold, release.items.titles)))
+        return Served(release, content_of(self._folder), tuple(map(str.casefold, release.items.titles)))
 
 
 def recommended(person: Person, k: int) -> list[Recommendation]:

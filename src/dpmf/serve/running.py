@@ -15,6 +15,7 @@ from typing import Any
 
 from dpmf.errors import InvalidArgument, MissingExtra
 from dpmf.model import Release
+from dpmf.serve.about import check_certified
 
 _SETTINGS = "DPMF_SERVE"  # how workers, which are new processes, learn what to serve
 _MOST_WAITING = 2048
@@ -57,16 +58,8 @@ class Serving:
             return False
 
     def check(self, release: Release) -> None:
-        """Refuse to serve others what nothing is proven about.
-
-        Raises:
-            InvalidArgument: the release is not certified, and not for this machine alone.
-        """
-        if not (release.guarantee.certified or self.is_local or self.accept_unproven):
-            raise InvalidArgument(
-                f"the release is not certified (mode {release.guarantee.mode}), and {self.host} can be reached by "
-                "others: serve it on 127.0.0.1, or say --accept-unproven, and the page will carry a red banner"
-            )
+        """Raise `NotCertified` if others would be served what nothing is proven about."""
+        check_certified(release, accept_unproven=self.is_local or self.accept_unproven, name=self.folder)
 
 
 def application() -> Any:

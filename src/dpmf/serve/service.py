@@ -18,7 +18,7 @@ from dpmf.ratings import Scale
 from dpmf.serve.content import Content
 from dpmf.serve.limits import Limits
 from dpmf.serve.live import Live, recommended
-from dpmf.serve.site import CONTENT_SECURITY_POLICY
+from dpmf.serve.site import SECURITY_HEADERS
 from dpmf.version import __version__
 
 try:
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 
 MOST_RATINGS = 1000
 MOST_ASKED = 100
-_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 _LABEL = "Sends ratings to this server, which keeps and logs nothing of them. The page does without it."
 Count = Annotated[int, Query(ge=1, le=MOST_ASKED, description="How many at most.")]
 
@@ -145,7 +138,7 @@ def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -
     if recommends:
         _add_recommendations(app, live)
     _add_files(app, live)
-    return Limits(app, _HEADERS)
+    return Limits(app, SECURITY_HEADERS)
 
 
 def _watching(live: Live) -> Any:

@@ -1,0 +1,116 @@
+// Puts the page together: loads the release, gives up the right to connect, and shows what changes.
+
+import { startEngine } from "./engine.js";
+import { makeCatalogue } from "./catalogue.js";
+import { forgetColours } from "./colours.js";
+import { $ } from "./dom.js";
+import { Damaged, Unreachable } from "./errors.js";
+import { load } from "./load.js";
+import { forbidConnections, forbidEverything } from "./lock.js";
+import { makeScale } from "./scale.js";
+import { makeStore, openStorage, storageName } from "./store.js";
+import { startTheme } from "./theme.js";
+import { makeDiscover } from "./views/discover.js";
+import { makeItemView } from "./views/item.js";
+import { makeMap } from "./views/map.js";
+import { fillPrivacy } from "./views/privacy.js";
+import { makeRatings } from "./views/ratings.js";
+import { makeRouter } from "./router.js";
+
+const FIRST = 24; // recommendations
+
+async function start() {
+  const storage = openStorage();
+  let views = [];
+  startTheme(storage, () => {
+    forgetColours();
+    for (const view of views) (view.redraw ?? view.render)();
+  });
+  const { about, facts, buffer } = await load();
+  fillPrivacy({ about, sizes: buffer.byteLength });
+  forbidConnections();
+  const engine = await startEngine();
+  forbidEverything();
+
+  const app = makeApp(storage, facts, engine);
+  const opened = await opening(engine, facts, buffer);
+  app.map = { ...opened, spreads: spreadsOf(opened) };
+  app.starters = opened.starters;
+  const router = makeRouter();
+  const item = makeItemView(app);
+  const map = makeMap(app);
+  app.openItem = item.open;
+  app.showOnMap = (position) => {
+    router.go("map");
+    map.show(position);
+  };
+  views = [makeDiscover(app), makeRatings(app), map, item];
+  router.onChange(() => map.render());
+
+  const update = () => {
+    const begun = performance.now();
+    const used = app.store.used().sort((one, other) => one.position - other.position);
+    const content = {
+      items: used.map((entry) => entry.position), values: used.map((entry) => entry.rating),
+      k: app.wanted, genre: app.genre,
+    };
+    engine.askLatest("person", content, (answer) => {
+      Object.assign(app, { scores: answer.scores, best: answer.best, taste: answer.taste });
+      for (const view of views) view.render();
+      performance.measure("update", { start: begun });
+      document.body.dataset.state = "ready";
+    });
+  };
+  app.want = (count) => {
+    app.wanted = count;
+    update();
+  };
+  app.only = (genre) => {
+    app.genre = genre;
+    app.wanted = FIRST;
+    update();
+  };
+  app.store.onChange(update);
+  window.addEventListener("storage", (event) => event.key === storageName(location.pathname) && app.store.reread());
+  update();
+}
+
+function makeApp(storage, facts, engine) {
+  const implicit = facts.feedback === "implicit";
+  const catalogue = makeCatalogue(facts.items);
+  const scale = makeScale(facts.scale, implicit);
+  const store = makeStore({ storage, name: storageName(location.pathname), catalogue, scale, implicit });
+  document.body.classList.toggle("implicit", implicit);
+  return { catalogue, scale, store, engine, wanted: FIRST, genre: "", scores: null, best: [], taste: { x: 0, y: 0, share: 0 } };
+}
+
+async function opening(engine, facts, buffer) {
+  try {
+    return await engine.ask("open", { facts, buffer }, [buffer]);
+  } catch (error) {
+    throw new Damaged(error.message);
+  }
+}
+
+function spreadsOf({ places, width, n }) {
+  return Array.from({ length: width }, (_, axis) => {
+    let square = 0;
+    for (let item = 0; item < n; item++) square += places[item * width + axis] ** 2;
+    return Math.sqrt(square / n);
+  });
+}
+
+function fail(error) {
+  if (!(error instanceof Damaged || error instanceof Unreachable)) console.error(error);
+  const [title, words] =
+    error instanceof Damaged ? ["The release is damaged", `It cannot be used: ${error.message}. Whoever runs this site should export it again.`] :
+    error instanceof Unreachable ? ["The release cannot be reached", `${error.message}. Check the connection, and try again.`] :
+    ["This browser cannot run the page", "It needs a browser of the last few years, with JavaScript modules and workers."];
+  $("failure-title").textContent = title;
+  $("failure-words").textContent = `${words} Your ratings, if you gave any, are still in this browser.`;
+  document.body.dataset.state = "failed";
+  $("failure-title").focus();
+}
+
+$("retry").addEventListener("click", () => location.reload());
+start().catch(fail);

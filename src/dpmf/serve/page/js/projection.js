@@ -1,0 +1,85 @@
+// Principal components of the item factors: two of them make the map, a few more an item's emblem.
+
+const MOST_PRODUCTS = 1e8; // beyond that, every so many-th item stands for all
+const ROUNDS = 80;
+
+/**
+ * Return {axes, places, n, width}: `axes` has `width` unit vectors of length K, `places` the coordinates of all items,
+ * relative to their mean.
+ */
+export function principal(model, most) {
+  const { n, K, V } = model;
+  const width = Math.min(most, K);
+  const centre = meanRow(V, n, K);
+  const axes = leading(covariance(V, n, K, centre), K, width);
+  const places = new Float32Array(n * width);
+  for (let j = 0; j < n; j++) {
+    for (let a = 0; a < width; a++) {
+      let total = 0;
+      for (let k = 0; k < K; k++) total += (V[j * K + k] - centre[k]) * axes[a * K + k];
+      places[j * width + a] = total;
+    }
+  }
+  return { axes, places, n, width };
+}
+
+/** Return where a person's factors point, along the same axes. */
+export function directionOf({ axes, width }, factors) {
+  const K = factors.length;
+  return Array.from({ length: width }, (_, a) => {
+    let total = 0;
+    for (let k = 0; k < K; k++) total += axes[a * K + k] * factors[k];
+    return total;
+  });
+}
+
+function meanRow(V, n, K) {
+  const centre = new Float64Array(K);
+  for (let j = 0; j < n; j++) for (let k = 0; k < K; k++) centre[k] += V[j * K + k] / n;
+  return centre;
+}
+
+function covariance(V, n, K, centre) {
+  const C = new Float64Array(K * K);
+  const v = new Float64Array(K);
+  const step = Math.max(1, Math.ceil((n * K * K) / MOST_PRODUCTS));
+  for (let j = 0; j < n; j += step) {
+    for (let k = 0; k < K; k++) v[k] = V[j * K + k] - centre[k];
+    for (let a = 0; a < K; a++) for (let k = 0; k <= a; k++) C[a * K + k] += v[a] * v[k];
+  }
+  for (let a = 0; a < K; a++) for (let k = a + 1; k < K; k++) C[a * K + k] = C[k * K + a];
+  return C;
+}
+
+/** Return the leading eigenvectors of a symmetric matrix, by repeated multiplication; the same in every run. */
+function leading(C, K, width) {
+  let axes = Float64Array.from({ length: width * K }, (_, place) => Math.sin(1 + place * 12.9898));
+  orthonormalize(axes, K, width);
+  for (let round = 0; round < ROUNDS; round++) {
+    const next = new Float64Array(width * K);
+    for (let a = 0; a < width; a++) {
+      for (let row = 0; row < K; row++) {
+        let total = 0;
+        for (let k = 0; k < K; k++) total += C[row * K + k] * axes[a * K + k];
+        next[a * K + row] = total;
+      }
+    }
+    orthonormalize(next, K, width);
+    axes = next;
+  }
+  return axes;
+}
+
+function orthonormalize(axes, K, width) {
+  for (let a = 0; a < width; a++) {
+    for (let b = 0; b < a; b++) {
+      let dot = 0;
+      for (let k = 0; k < K; k++) dot += axes[a * K + k] * axes[b * K + k];
+      for (let k = 0; k < K; k++) axes[a * K + k] -= dot * axes[b * K + k];
+    }
+    let square = 0;
+    for (let k = 0; k < K; k++) square += axes[a * K + k] ** 2;
+    const length = Math.sqrt(square) || 1;
+    for (let k = 0; k < K; k++) axes[a * K + k] /= length;
+  }
+}

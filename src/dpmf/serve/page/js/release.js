@@ -1,0 +1,50 @@
+// A release as the page uses it: facts of release.json and tensors of release.safetensors that fit together.
+
+import { Damaged } from "./errors.js";
+import { readTensors } from "./safetensors.js";
+
+const NEWEST_FORMAT = 3;
+const LEAST_RIDGE = 1e-6; // as in dpmf.model.release: without a penalty there would be more than one answer
+
+/**
+ * Return what fold-in needs: sizes, factors V (n × K, row after row), biases c, mean and penalties.
+ * @param {object} facts of release.json
+ * @param {ArrayBuffer} buffer of release.safetensors
+ */
+export function modelOf(facts, buffer) {
+  const tensors = readTensors(buffer);
+  const factors = tensors.get("item_factors");
+  const biases = tensors.get("item_biases");
+  if (factors?.shape.length !== 2 || biases?.shape.length !== 1) throw new Damaged("item factors or biases are missing");
+  const [n, K] = factors.shape;
+  if (biases.shape[0] !== n || facts.items.ids.length !== n) throw new Damaged("items and factors do not fit together");
+  if (!factors.data.every(Number.isFinite) || !biases.data.every(Number.isFinite)) {
+    throw new Damaged("item factors are not numbers");
+  }
+  return {
+    n,
+    K,
+    V: factors.data,
+    c: biases.data,
+    mean: facts.mean,
+    ridgeBias: facts.ridge.bias,
+    ridgeFactors: Math.max(facts.ridge.factors, LEAST_RIDGE),
+    exponent: facts.ridge.exponent ?? (facts.ridge.per_rating ? 1 : 0),
+    implicit: facts.feedback === "implicit",
+    alpha: facts.alpha ?? 0,
+  };
+}
+
+/** Throw `Damaged` unless release.json has what the page relies on. */
+export function checkFacts(facts) {
+  if (facts?.format !== "dpmf-release") throw new Damaged("release.json does not describe a release");
+  if (!(facts.version <= NEWEST_FORMAT)) throw new Damaged(`the release has format ${facts.version}, too new for this page`);
+  const { items, scale, ridge, mean } = facts;
+  const lists = [items?.ids, items?.titles, items?.genres];
+  if (!lists.every(Array.isArray) || !lists.every((list) => list.length === items.ids.length)) {
+    throw new Damaged("release.json has no complete catalogue");
+  }
+  if (![scale?.lo, scale?.hi, ridge?.bias, ridge?.factors, mean].every(Number.isFinite) || !(scale.lo < scale.hi)) {
+    throw new Damaged("release.json has no scale, mean or penalties");
+  }
+}

@@ -1,0 +1,120 @@
+// One item: its expected rating, why, and what is like it.
+
+import { emblem } from "../emblem.js";
+import { genreTags } from "../card.js";
+import { $, h } from "../dom.js";
+import { ratingControl } from "../rating.js";
+
+const SIMILAR = 6;
+const REASONS = 7;
+
+/** Set the dialog up, and return {open, render, redraw}. */
+export function makeItemView(app) {
+  const dialog = $("item-dialog");
+  let position = null;
+  let control = null;
+  let before = []; // items to go back to
+
+  async function show() {
+    const item = position;
+    const { start, why, similar } = await app.engine.ask("item", { item, k: SIMILAR });
+    if (item !== position) return;
+    const parts = why.filter((one) => app.store.get(one.item) !== null);
+    $("item-score").textContent = app.scale.show(app.scores[item]);
+    $("item-score-words").textContent = app.scale.implicit ? "score" : `expected, of ${app.scale.showRating(app.scale.hi)}`;
+    $("item-why").replaceChildren(...reasons(item, start, parts));
+    $("item-similar").replaceChildren(...similar.map(similarRow));
+    $("no-similar").hidden = similar.length > 0;
+  }
+
+  function reasons(item, start, parts) {
+    const named = parts.slice(0, REASONS);
+    const rest = parts.slice(REASONS).reduce((total, { part }) => total + part, 0);
+    const most = Math.max(...named.map(({ part }) => Math.abs(part)), Math.abs(rest), 1e-9);
+    const rows = [h("li.start", {}, h("span.what", {}, "Everybody, on the whole"), h("span.value", {}, start.toFixed(2)))];
+    for (const { item: rated, part } of named) rows.push(reasonRow(ratedWords(rated, item), part, most));
+    if (parts.length > REASONS) rows.push(reasonRow([`${parts.length - REASONS} others together`], rest, most));
+    if (parts.length) {
+      const total = start + parts.reduce((sum, { part }) => sum + part, 0);
+      rows.push(h("li.total", {}, h("span.what", {}, "Together"), h("span.value", {}, total.toFixed(2))));
+    }
+    return rows;
+  }
+
+  function ratedWords(rated, item) {
+    const words = [h("b", {}, rated === item ? "This one itself" : app.catalogue.titles[rated])];
+    if (!app.scale.implicit) words.push(h("span.gave", {}, `you gave ${app.scale.showRating(app.store.get(rated))}`));
+    return words;
+  }
+
+  function reasonRow(words, part, most) {
+    const bar = h(`span.push.${part < 0 ? "down" : "up"}`, { "aria-hidden": "true" });
+    bar.style.setProperty("--length", Math.abs(part) / most);
+    return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part)));
+  }
+
+  function similarRow({ item, cosine }) {
+    const percent = Math.max(0, Math.round(100 * cosine));
+    return h("li", {},
+      h("button", { type: "button", onclick: () => go(item) }, emblem(app, item),
+        h("span.what", {}, app.catalogue.titles[item]), h("span.value", {}, `${percent} % alike`)));
+  }
+
+  function fill() {
+    control = ratingControl(app, position);
+    $("item-title").textContent = app.catalogue.titles[position];
+    $("item-emblem").replaceChildren(emblem(app, position));
+    $("item-genres").replaceChildren(genreTags(app, position));
+    $("item-rating").replaceChildren(control.element);
+    $("item-rating-words").textContent = app.scale.implicit ? "Do you have it?" : "Your rating";
+    $("item-back").hidden = before.length === 0;
+    show();
+  }
+
+  function go(item) {
+    before.push(position);
+    position = item;
+    fill();
+    dialog.scrollTop = 0;
+    $("item-title").focus();
+  }
+
+  function open(item) {
+    before = [];
+    position = item;
+    fill();
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    $("item-title").focus();
+  }
+
+  $("item-back").addEventListener("click", () => {
+    position = before.pop();
+    fill();
+    $("item-title").focus();
+  });
+  $("item-close").addEventListener("click", () => dialog.close());
+  $("item-map").addEventListener("click", () => {
+    const item = position;
+    dialog.close();
+    app.showOnMap(item);
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // the backdrop
+  });
+  dialog.addEventListener("close", () => {
+    position = null;
+  });
+  return {
+    open,
+    render: () => {
+      if (position === null) return;
+      control.sync();
+      show();
+    },
+  };
+}
+
+function signed(value) {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+}

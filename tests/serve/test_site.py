@@ -1,0 +1,177 @@
+"""The files of a site: complete, self-contained, true to the release, and only for releases that are certified."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpmf.errors import DamagedFile, InvalidArgument, NotCertified, NotVerified
+from dpmf.files import digest_of
+from dpmf.model import Release
+from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.serve.about import about_release
+from dpmf.serve.site import (
+    CONTENT_SECURITY_POLICY,
+    CONTENT_TYPES,
+    SECURITY_HEADERS,
+    export_site,
+    page_files,
+    site_files,
+)
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+EVENT = GaussianEvent("item sums", 5.0, 1, 40)
+PROMISE = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"], assumptions=["Nobody peeks."])
+SEEDED = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"], seeded=True)
+PAPER = Guarantee.paper(
+    epsilon=1, delta=0, unit="user", neighbours="add-remove", claim="a theorem", releases=["item factors"],
+    assumptions=["The chain has converged."],
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(release: Release, tmp_path: Path) -> Path:
+    """Return a folder with a certified release."""
+    replace(release, guarantee=PROMISE).save(tmp_path / "release")
+    return tmp_path / "release"
+
+
+def test_a_site_is_the_page_and_the_release_as_it_is(folder: Path) -> None:
+    files = site_files(folder)
+    for name in ("release.json", "release.safetensors"):
+        assert files[f"release/{name}"] == (folder / name).read_bytes()
+    assert set(files) == {*page_files(), "about.json", "release/release.json", "release/release.safetensors"}
+    assert json.loads(files["about.json"])["files"] == sorted(files)
+    assert {Path(name).suffix for name in files} == set(CONTENT_TYPES)
+
+
+def test_everything_the_page_refers_to_is_there(folder: Path) -> None:
+    files = site_files(folder)
+    referred = {"index.html", "about.json", "release/release.json", "release/release.safetensors"}
+    for name, content in files.items():
+        text = content.decode() if name.endswith((".html", ".js")) else ""
+        here = Path(name).parent
+        for found in re.findall(r'(?:src|href)="([^"#][^":]*)"|from "(\.[^"]+)"|new URL\("([^"]+)"', text):
+            referred.add(_normal(here / next(filter(None, found))))
+    assert referred == set(files)
+
+
+def _normal(path: Path) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def test_there_is_no_address_of_anywhere_else(folder: Path) -> None:
+    for name, content in site_files(folder).items():
+        assert not re.search(rb"https?://|wss?://|[\"'`(]//", content, re.IGNORECASE), name
+
+
+def test_nothing_is_inline_and_nothing_is_read_as_markup() -> None:
+    page = page_files()["index.html"].decode()
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)|javascript:", page)
+    for name, content in page_files().items():
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|Function\(|document\.cookie|sendBeacon"
+            r"|XMLHttpRequest|WebSocket|EventSource",
+            content.decode(),
+        ), name
+    assert [name for name, content in page_files().items() if b"fetch(" in content] == ["js/load.js"]
+
+
+def test_the_policy_of_the_page_is_the_one_for_headers() -> None:
+    page = page_files()["index.html"].decode()
+    assert f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">' in page
+    assert page.index("Content-Security-Policy") < page.index("<link")
+    rules = dict(rule.strip().split(" ", 1) for rule in CONTENT_SECURITY_POLICY.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["connect-src"] == rules["script-src"] == rules["style-src"] == "'self'"
+    assert SECURITY_HEADERS["Content-Security-Policy"].startswith(CONTENT_SECURITY_POLICY)
+
+
+def test_about_holds_the_guarantee_as_data_and_in_words(release: Release) -> None:
+    about = about_release(replace(release, guarantee=PROMISE))
+    assert (about["certified"], about["mode"], about["unit"], about["delta"]) == (True, "certified", "user", 1e-6)
+    assert about["epsilon"] == PROMISE.epsilon
+    assert about["assumptions"] == ["Nobody peeks."]
+    assert 0.5 < about["guess"]["exact"] <= about["guess"]["promised"] < 0.8
+    titles = [section["title"] for section in about["sections"]]
+    assert titles[0] == "What is released"
+    assert "What is not protected" in titles
+
+
+@pytest.mark.parametrize("guarantee", [Guarantee.none(), PAPER, SEEDED], ids=["none", "paper", "seeded"])
+def test_what_is_not_certified_is_refused_unless_accepted(
+    release: Release, guarantee: Guarantee, tmp_path: Path
+) -> None:
+    replace(release, guarantee=guarantee).save(tmp_path / "release")
+    with pytest.raises(NotCertified, match="--accept-unproven"):
+        site_files(tmp_path / "release")
+    about = json.loads(site_files(tmp_path / "release", accept_unproven=True)["about.json"])
+    assert (about["certified"], about["guess"]) == (False, None)
+
+
+def test_a_release_that_lies_is_refused_even_then(folder: Path) -> None:
+    facts = json.loads((folder / "release.json").read_text())
+    facts["guarantee"]["epsilon"] = 0.5
+    facts["digest"] = digest_of({name: facts[name] for name in facts if name != "digest"})
+    (folder / "release.json").write_text(json.dumps(facts))
+    with pytest.raises(NotVerified, match=r"epsilon=0\.5 is stated"):
+        site_files(folder, accept_unproven=True)
+
+
+def test_an_older_site_is_replaced_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    export_site(folder, out)
+    about = json.loads((out / "about.json").read_text())
+    (out / "js" / "gone.js").write_text("// of an older page")
+    with pytest.raises(InvalidArgument, match=r"holds other files \(js/gone\.js\)"):
+        export_site(folder, out)
+    (out / "about.json").write_text(json.dumps({**about, "files": [*about["files"], "js/gone.js"]}))
+    files = export_site(folder, out)
+    assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == set(files)
+    (out / "thesis.tex").write_text("years of work")
+    with pytest.raises(InvalidArgument, match="thesis"):
+        export_site(folder, out)
+    assert (out / "thesis.tex").exists()
+
+
+def test_a_damaged_release_makes_no_site(folder: Path, tmp_path: Path) -> None:
+    with (folder / "release.safetensors").open("r+b") as file:
+        file.seek(100)
+        file.write(b"x")
+    with pytest.raises(DamagedFile):
+        export_site(folder, tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_the_command_says_what_it_wrote(command: Command, folder: Path, tmp_path: Path) -> None:
+    done = command("export-site", folder, tmp_path / "site", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert (report["certified"], report["items"], report["out"]) == (True, 6, str(tmp_path / "site"))
+    assert report["bytes"] == sum(path.stat().st_size for path in (tmp_path / "site").rglob("*") if path.is_file())
+    assert "http.server" in command("export-site", folder, tmp_path / "site").stdout
+
+
+def test_the_command_refuses_in_one_line(command: Command, release: Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "release")
+    done = command("export-site", tmp_path / "release", tmp_path / "site")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "is not certified (mode none)" in done.stderr
+    assert not (tmp_path / "site").exists()
+    assert command("export-site", tmp_path / "release", tmp_path / "site", "--accept-unproven").returncode == 0
+    assert "no release at" in command("export-site", tmp_path / "nowhere", tmp_path / "site").stderr
