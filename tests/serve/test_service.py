@@ -268,6 +268,31 @@ def test_what_is_not_proven_stays_on_this_machine(release: Release, host: str, l
         replace(serving, accept_unproven=True).check(release)
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--host", "0.0.0.0"), "--accept-unproven"), (("--port", "70000"), "70000"), (("--workers", "0"), "0 workers"),
+        (("--host", "192.0.2.7", "--accept-unproven"), "cannot listen"), (("--host", "nowhere.invalid",
+          "--accept-unproven"), "cannot listen"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_served_gets_one_line(
+    command: Any, release: Release, tmp_path: Path, options: tuple[str, ...], says: str
+) -> None:
+    release.save(tmp_path / "release")
+    result = command("serve", tmp_path / "release", *options)
+    assert result.returncode == 1
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_there_has_to_be_a_release(command: Any, tmp_path: Path) -> None:
+    result = command("serve", tmp_path / "nothing")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "no release at" in result.stderr
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_the_description_of_the_service_is_true(folder: Path) -> None:
     """Schemathesis sends what the description allows, and what it does not, and checks every answer against it."""

@@ -25,11 +25,11 @@ def serve(
     release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
 ) -> None:  # fmt: skip
     """Serve a page on which people get recommendations without sending their ratings anywhere."""
-    from dpmf.serve.running import Serving, bound
+    from dpmf.serve.running import Serving, application_of, bound
     from dpmf.serve.running import serve as serve_until_stopped
 
     serving = Serving(str(release.resolve()), host, port, workers, recommend_here, accept_unproven)
-    sock = bound(serving)
+    application, sock = application_of(serving), bound(serving)
     address = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}/"
     if as_json:
         print_json({"address": address, "release": str(release), "workers": workers, "recommends": recommend_here})
@@ -37,4 +37,4 @@ def serve(
         say(f"Serving {release} at {address} (Ctrl-C stops)")
         if recommend_here:
             say("POST /api/recommend is on: whoever uses it sends ratings to this server.", "bold red")
-    serve_until_stopped(serving, sock)
+    serve_until_stopped(serving, application, sock)

@@ -62,34 +62,36 @@ class Serving:
         check_certified(release, accept_unproven=self.is_local or self.accept_unproven, name=self.folder)
 
 
-def application() -> Any:
-    """Return the application of a worker."""
+def application_of(serving: Serving) -> Any:
+    """Return the application, or raise what is wrong with the release."""
     from dpmf.serve.service import build
 
-    serving = Serving(**json.loads(os.environ[_SETTINGS]))
     return build(Path(serving.folder), recommends=serving.recommends, check=serving.check)
 
 
-def serve(serving: Serving, sock: socket.socket | None = None) -> None:
+def application() -> Any:
+    """Return the application of a worker."""
+    return application_of(Serving(**json.loads(os.environ[_SETTINGS])))
+
+
+def serve(serving: Serving, application: Any, sock: socket.socket) -> None:
     """Serve until stopped; requests that are being answered are answered first.
 
     Args:
         serving: what and how.
-        sock: a socket that is bound already.
+        application: as `application_of` returns it; several workers make one each.
+        sock: where to listen, as `bound` returns it.
     """
     try:
         import uvicorn
     except ImportError:
         raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'") from None
-    from dpmf.serve.service import build
-
-    build(Path(serving.folder), recommends=serving.recommends, check=serving.check)  # fail here, not in a worker
-    sock = bound(serving) if sock is None else sock
+    several = serving.workers > 1
     os.environ[_SETTINGS] = json.dumps(asdict(serving))
     uvicorn.run(
-        "dpmf.serve.running:application", factory=True, fd=sock.fileno(), workers=serving.workers, log_config=None,
-        log_level="warning", access_log=False, timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_GRACE,
-        backlog=_MOST_WAITING, server_header=False,
+        "dpmf.serve.running:application" if several else application, factory=several, fd=sock.fileno(),
+        workers=serving.workers, log_config=None, log_level="warning", access_log=False, server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_GRACE, backlog=_MOST_WAITING,
     )  # fmt: skip
 
 
