@@ -100,12 +100,15 @@ def bound(serving: Serving) -> socket.socket:
     try:
         family = socket.getaddrinfo(serving.host, serving.port, type=socket.SOCK_STREAM)[0][0]
         sock = socket.socket(family)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait 40 ms for an acknowledgement
-        sock.bind((serving.host, serving.port))
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait 40 ms for an acknowledgement
+            sock.bind((serving.host, serving.port))
+        except OSError:
+            sock.close()
+            raise
     except OSError as error:
-        raise InvalidArgument(
-            f"cannot listen on {serving.host} port {serving.port}: {error.strerror or error}"
-        ) from None
+        where = f"{serving.host} port {serving.port}"
+        raise InvalidArgument(f"cannot listen on {where}: {error.strerror or error}") from None
     sock.set_inheritable(True)
     return sock
