@@ -269,6 +269,26 @@ def test_the_keyboard_is_enough(browser: Any, address: str) -> None:
         assert visitor.stored() == {}
 
 
+def test_a_card_in_use_stays_where_it_is_until_it_is_left(browser: Any, address: str) -> None:
+    place = """() => [...document.querySelectorAll("#recommendations > .card")]
+      .findIndex((card) => card.contains(document.activeElement))"""
+    with Visitor(browser, address) as visitor:
+        page = visitor.open()
+        for title, stars in RATED.items():
+            visitor.rate(title, stars)
+        for number in (5, 2, 7):
+            before = visitor.titles()
+            page.locator("#recommendations > .card").nth(number).locator("input").first.focus()
+            for key in ("Space", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"):
+                page.keyboard.press(key)
+                visitor.answered()
+                assert page.evaluate(place) == number
+            assert visitor.titles()[number] == before[number]
+            visitor.settle()
+            assert before[number] not in visitor.titles()
+            assert before[number] in visitor.titles("#rated")
+
+
 def test_changes_are_announced_and_everything_has_a_name(browser: Any, address: str) -> None:
     with Visitor(browser, address) as visitor:
         page = visitor.open()
