@@ -18,7 +18,7 @@ import pytest
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.ratings import Items, Scale
-from dpmf.serve.site import export_site
+from dpmf.serve.site import SECURITY_HEADERS, export_site
 
 EVENT = GaussianEvent("item sums", 5.0, 1, 40)
 PROMISE = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"])
@@ -48,7 +48,10 @@ def random_release(n: int = 60, K: int = 4, *, seed: int = 0, **changes: Any) ->
 
 
 class Host:
-    """A host for sites, on this machine only; `log` has every request: its method, its path and what it carried."""
+    """A host for sites, on this machine only; `log` has every request: its method, its path and what it carried.
+
+    A site that is called "guarded" is sent with the headers for hosts that send any.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -58,6 +61,12 @@ class Host:
         class Handler(SimpleHTTPRequestHandler):
             def log_message(self, *_: object) -> None:
                 """Print nothing."""
+
+            def end_headers(self) -> None:
+                if self.path.startswith("/guarded/"):
+                    for name, value in SECURITY_HEADERS.items():
+                        self.send_header(name, value)
+                super().end_headers()
 
             def parse_request(self) -> bool:
                 if not super().parse_request():

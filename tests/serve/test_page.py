@@ -104,6 +104,12 @@ def test_once_loaded_the_browser_forbids_every_request(browser: Any, host: Host,
         visitor.complaints.clear()
 
 
+def test_the_headers_let_the_page_do_all_it_does(browser: Any, host: Host, tmp_path: Path) -> None:
+    with Visitor(browser, host.site(random_release(), "guarded")) as visitor:
+        visitor.open()
+        session(visitor, tmp_path)
+
+
 def test_recommendations_are_those_of_python_and_follow_ratings(browser: Any, address: str) -> None:
     release = random_release()
     with Visitor(browser, address) as visitor:
