@@ -71,7 +71,7 @@ function drawTaste(context, app, camera, taken) {
   const { x, y, share } = app.taste;
   const norm = Math.hypot(x, y);
   if (!norm) return;
-  const length = camera.reach() * (0.2 + 0.65 * share);
+  const length = camera.reach() * (0.1 + 0.8 * share);
   const [dx, dy] = [x / norm, -y / norm];
   const [fromX, fromY] = camera.toScreen(0, 0);
   const [toX, toY] = [fromX + dx * length, fromY + dy * length];

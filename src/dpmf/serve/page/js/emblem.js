@@ -1,44 +1,34 @@
 // A small shape for every item, drawn from its first principal components: items that are alike look alike.
 
-import { genreColour } from "./colours.js";
-import { h } from "./dom.js";
+import { icon } from "./dom.js";
 
-const SIZE = 44;
+const CENTRE = 44; // of index.html's icon
+const LEAST = 3; // corners
 
-/** Return a canvas with the emblem of an item. It is decoration: the title says all. */
+/** Return a picture of an item. It is decoration: the title says all. */
 export function emblem(app, position) {
-  const canvas = h("canvas.emblem", { "aria-hidden": "true", width: SIZE * 2, height: SIZE * 2 });
-  draw(canvas, app, position);
-  return canvas;
+  const picture = icon("emblem");
+  picture.classList.add(`g${app.catalogue.colourOf(position)}`);
+  const corners = cornersOf(app.map, position);
+  [...picture.children].forEach((path, place) => path.setAttribute("d", closedCurve(corners, 1 - place / 3)));
+  return picture;
 }
 
-function draw(canvas, app, position) {
-  const { places, width, spreads } = app.map;
-  const context = canvas.getContext("2d");
-  const colour = genreColour(app.catalogue.colourOf(position));
-  const points = [];
-  for (let a = 0; a < width; a++) {
-    const height = places[position * width + a] / (2 * spreads[a] || 1);
-    const radius = SIZE * (0.74 + 0.42 * Math.tanh(height));
-    const angle = (2 * Math.PI * a) / width - Math.PI / 2;
-    points.push([SIZE + radius * Math.cos(angle), SIZE + radius * Math.sin(angle)]);
-  }
-  if (width < 3) points.push([SIZE, SIZE * 1.6], [SIZE * 0.4, SIZE], [SIZE * 1.6, SIZE]);
-  for (const [scale, alpha] of [[1, 0.22], [0.66, 0.45], [0.33, 1]]) {
-    context.globalAlpha = alpha;
-    context.fillStyle = colour;
-    closedCurve(context, points.map(([x, y]) => [SIZE + scale * (x - SIZE), SIZE + scale * (y - SIZE)]));
-    context.fill();
-  }
-}
-
-/** Trace a smooth closed curve near the points. */
-function closedCurve(context, points) {
-  const between = ([x, y], [u, v]) => [(x + u) / 2, (y + v) / 2];
-  context.beginPath();
-  context.moveTo(...between(points.at(-1), points[0]));
-  points.forEach((point, place) => {
-    context.quadraticCurveTo(...point, ...between(point, points[(place + 1) % points.length]));
+function cornersOf({ places, width, spreads }, position) {
+  const count = Math.max(width, LEAST);
+  return Array.from({ length: count }, (_, a) => {
+    const height = a < width ? places[position * width + a] / (2 * spreads[a] || 1) : 0;
+    const radius = CENTRE * (0.74 + 0.42 * Math.tanh(height));
+    const angle = (2 * Math.PI * a) / count - Math.PI / 2;
+    return [radius * Math.cos(angle), radius * Math.sin(angle)];
   });
-  context.closePath();
+}
+
+/** Return a smooth closed curve near the corners, drawn smaller by a factor. */
+function closedCurve(corners, factor) {
+  const at = ([x, y]) => `${(CENTRE + factor * x).toFixed(1)} ${(CENTRE + factor * y).toFixed(1)}`;
+  const between = ([x, y], [u, v]) => [(x + u) / 2, (y + v) / 2];
+  const curves = corners.map((corner, place) =>
+    `Q${at(corner)} ${at(between(corner, corners[(place + 1) % corners.length]))}`);
+  return `M${at(between(corners.at(-1), corners[0]))}${curves.join("")}Z`;
 }

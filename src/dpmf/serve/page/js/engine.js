@@ -31,14 +31,18 @@ export async function startEngine() {
   return { ask, askLatest: latestOnly(ask) };
 }
 
-/** Return a function that asks at most one question at a time and skips those that were overtaken meanwhile. */
+/**
+ * Return a function that asks at most one question at a time and skips those that were overtaken meanwhile. What
+ * receives an answer is told whether it is the latest.
+ */
 function latestOnly(ask) {
   let busy = false;
   let next = null;
   const run = async (question, content, receive) => {
     busy = true;
     try {
-      receive(await ask(question, content));
+      const answer = await ask(question, content);
+      receive(answer, next === null);
     } finally {
       busy = false;
       if (next) {

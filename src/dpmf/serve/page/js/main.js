@@ -17,14 +17,16 @@ import { fillPrivacy } from "./views/privacy.js";
 import { makeRatings } from "./views/ratings.js";
 import { makeRouter } from "./router.js";
 
-const FIRST = 24; // recommendations
+const FIRST = 12; // recommendations
+
+const measure = (name, start) => performance.measure(name, { start }); // for whoever looks at the browser's timeline
 
 async function start() {
   const storage = openStorage();
   let views = [];
   startTheme(storage, () => {
     forgetColours();
-    for (const view of views) (view.redraw ?? view.render)();
+    for (const view of views) view.render();
   });
   const { about, facts, buffer } = await load();
   fillPrivacy({ about, sizes: buffer.byteLength });
@@ -54,10 +56,13 @@ async function start() {
       items: used.map((entry) => entry.position), values: used.map((entry) => entry.rating),
       k: app.wanted, genre: app.genre,
     };
-    engine.askLatest("person", content, (answer) => {
+    $("recommendations").setAttribute("aria-busy", "true");
+    engine.askLatest("person", content, (answer, isLatest) => {
       Object.assign(app, { scores: answer.scores, best: answer.best, taste: answer.taste });
       for (const view of views) view.render();
-      performance.measure("update", { start: begun });
+      $("recommendations").setAttribute("aria-busy", String(!isLatest));
+      measure("update", begun);
+      requestAnimationFrame(() => setTimeout(() => measure("paint", begun)));
       document.body.dataset.state = "ready";
     });
   };

@@ -39,9 +39,11 @@ function choices(app, position, title) {
   const inputs = app.scale.choices.map((value) => {
     const id = `${name}-${value}`;
     const text = app.scale.showRating(value);
-    const said = app.scale.control === "stars" ? `${text} ${value === 1 ? "star" : "stars"}` : text;
-    const input = h("input", { type: "radio", name, id, value, onchange: () => app.store.set(position, value) });
-    element.append(input, h("label", { for: id, title: said }, h("span", {}, said)));
+    const isStar = app.scale.control === "stars";
+    const said = isStar ? `${text} ${value === 1 ? "star" : "stars"}` : text;
+    const onchange = () => app.store.set(position, value);
+    const input = h("input", { type: "radio", name, id, value, "aria-label": said, onchange });
+    element.append(input, h("label", { for: id, title: said }, isStar ? icon("star") : text));
     return input;
   });
   return {

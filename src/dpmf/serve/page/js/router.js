@@ -23,7 +23,9 @@ export function makeRouter() {
     first = false;
     listener();
   };
-  window.addEventListener("hashchange", show);
+  window.addEventListener("hashchange", () => {
+    if (location.hash === "" || VIEWS.includes(location.hash.slice(1))) show(); // "#main" only moves the focus
+  });
   show();
   return {
     go: (view) => {

@@ -15,6 +15,7 @@ export function makeScale({ lo, hi }, implicit) {
     choices,
     control: implicit ? "have" : count > MOST_BUTTONS ? "slider" : lo === 1 && step === 1 && hi <= 7 ? "stars" : "buttons",
     implicit,
+    digits: implicit ? 3 : 2, // of the parts of a score
     /** Return a score as people read it: kept within the scale, unless there are no ratings to speak of. */
     show: (score) => (implicit ? score.toFixed(2) : Math.min(hi, Math.max(lo, score)).toFixed(digits)),
     showRating: (rating) => String(Number(rating.toFixed(2))),

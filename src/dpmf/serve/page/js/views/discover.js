@@ -4,13 +4,13 @@ import { announce } from "../announce.js";
 import { makeCard } from "../card.js";
 import { $, arrange, h } from "../dom.js";
 
-const MORE = 24;
+const MORE = 12;
 const FEW = 5; // ratings below which it is worth saying that more would help
 const MOST_FOUND = 48;
 
-/** Set the view up, and return {render, redraw}. */
+/** Set the view up, and return {render}. */
 export function makeDiscover(app) {
-  const cards = new Map(); // position → card: emblems are drawn once
+  const cards = new Map(); // position → card
   const list = $("recommendations");
   const search = $("search");
   let said = "";
@@ -55,9 +55,10 @@ export function makeDiscover(app) {
 
   function recommended() {
     const count = app.store.used().length;
-    const scale = app.scale.implicit ? "what you have" : "your ratings";
+    const plural = count === 1 ? "" : "s";
+    const source = app.scale.implicit ? `From the ${count} item${plural} that you have.` : `From your ${count} rating${plural}.`;
     if (count === 0) return { title: "Liked by most", note: "Before anything is known about you.", items: app.best };
-    const note = count < FEW ? `From ${count} of ${scale}. A few more will sharpen them.` : `From ${count} of ${scale}.`;
+    const note = count < FEW ? `${source} A few more will sharpen them.` : source;
     return { title: "For you", note, items: app.best };
   }
 
@@ -117,12 +118,5 @@ export function makeDiscover(app) {
   for (const container of [list, $("starter-list")]) {
     container.addEventListener("focusout", () => setTimeout(render));
   }
-  return {
-    render,
-    redraw: () => {
-      cards.clear();
-      starters.clear();
-      render();
-    },
-  };
+  return { render };
 }

@@ -8,7 +8,7 @@ import { ratingControl } from "../rating.js";
 const SIMILAR = 6;
 const REASONS = 7;
 
-/** Set the dialog up, and return {open, render, redraw}. */
+/** Set the dialog up, and return {open, render}. */
 export function makeItemView(app) {
   const dialog = $("item-dialog");
   let position = null;
@@ -31,12 +31,12 @@ export function makeItemView(app) {
     const named = parts.slice(0, REASONS);
     const rest = parts.slice(REASONS).reduce((total, { part }) => total + part, 0);
     const most = Math.max(...named.map(({ part }) => Math.abs(part)), Math.abs(rest), 1e-9);
-    const rows = [h("li.start", {}, h("span.what", {}, "Everybody, on the whole"), h("span.value", {}, start.toFixed(2)))];
+    const rows = [h("li.start", {}, h("span.what", {}, "Everybody, on the whole"), h("span.value", {}, start.toFixed(app.scale.digits)))];
     for (const { item: rated, part } of named) rows.push(reasonRow(ratedWords(rated, item), part, most));
     if (parts.length > REASONS) rows.push(reasonRow([`${parts.length - REASONS} others together`], rest, most));
     if (parts.length) {
       const total = start + parts.reduce((sum, { part }) => sum + part, 0);
-      rows.push(h("li.total", {}, h("span.what", {}, "Together"), h("span.value", {}, total.toFixed(2))));
+      rows.push(h("li.total", {}, h("span.what", {}, "Together"), h("span.value", {}, total.toFixed(app.scale.digits))));
     }
     return rows;
   }
@@ -50,7 +50,7 @@ export function makeItemView(app) {
   function reasonRow(words, part, most) {
     const bar = h(`span.push.${part < 0 ? "down" : "up"}`, { "aria-hidden": "true" });
     bar.style.setProperty("--length", Math.abs(part) / most);
-    return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part)));
+    return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part, app.scale.digits)));
   }
 
   function similarRow({ item, cosine }) {
@@ -115,6 +115,6 @@ export function makeItemView(app) {
   };
 }
 
-function signed(value) {
-  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+function signed(value, digits) {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
 }

@@ -19,7 +19,7 @@ export function makeMap(app) {
   let drag = null;
 
   const draw = () => {
-    if ($("map").offsetParent === null) return; // not on the screen
+    if (document.body.dataset.view !== "map") return;
     camera.fit(canvas.clientWidth, canvas.clientHeight);
     drawMap(canvas, app, camera, { chosen, only });
     placeTip();
@@ -34,6 +34,8 @@ export function makeMap(app) {
         h(`span.tint.g${app.catalogue.colourOf(item)}`, { "aria-hidden": "true" }), h("span.what", {}, app.catalogue.titles[item]),
         h("span.value", {}, app.scale.show(app.scores[item]))))));
     $("map-best-empty").hidden = best.length > 0;
+    const share = Math.round(100 * app.taste.share);
+    $("map-share").textContent = best.length ? `The arrow shows ${share} % of your taste: the rest lies in directions that are not on the map.` : "";
   }
 
   function placeTip() {

@@ -1,0 +1,150 @@
+"""How long the page takes to load and to follow a rating, in headless Chromium on this machine.
+
+    python benchmarks/page.py [--items 18000] [--factors 64] [--ratings 40] [--loads 5] [--implicit]
+
+Prints one JSON object. Loading is from the start of the navigation until recommendations are on the page, with an
+empty cache. An update is from the change of a rating until the recommendations are in the page's document: fold-in and
+scoring in the worker, both ways between the two, and all elements. Painting them, here without a graphics card, waits
+for the screen's next frame and is counted apart. Also how much 16-bit factors would change scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from browsing import chromium, hosted, rate
+
+from dpmf.model import Release, Ridge
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Scale
+from dpmf.serve.site import export_site
+
+_READY = "body[data-state=ready]"
+
+
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--items", type=int, default=18_000)
+    parser.add_argument("--factors", type=int, default=64)
+    parser.add_argument("--ratings", type=int, default=40)
+    parser.add_argument("--loads", type=int, default=5)
+    parser.add_argument("--implicit", action="store_true")
+    arguments = parser.parse_args()
+    release = _release(arguments.items, arguments.factors, implicit=arguments.implicit)
+    with tempfile.TemporaryDirectory() as folder:
+        release.save(Path(folder, "release"))
+        files = export_site(Path(folder, "release"), Path(folder, "site"), accept_unproven=True)
+        with hosted(Path(folder, "site")) as address, chromium() as browser:
+            loads = [_load(browser, address) for _ in range(arguments.loads)]
+            updates, paints = _updates(browser, address, arguments.ratings, implicit=arguments.implicit)
+            version = browser.version
+    page = sum(len(content) for name, content in files.items() if not name.startswith("release/"))
+    print(
+        json.dumps(
+            {
+                "chromium": version,
+                "items": arguments.items,
+                "factors": arguments.factors,
+                "feedback": release.feedback,
+                "bytes": {name: len(files[name]) for name in sorted(files) if name.startswith("release/")},
+                "page_bytes": page,
+                "load_seconds": {"median": statistics.median(loads), "most": max(loads)},
+                "update_ms": {"median": statistics.median(updates), "most": max(updates), "updates": len(updates)},
+                "paint_ms": {"median": statistics.median(paints), "most": max(paints)},
+                "score_error_of_16_bits": _error_of_16_bits(release),
+            },
+            indent=1,
+        )
+    )
+
+
+def _release(n: int, K: int, *, implicit: bool) -> Release:
+    rng = np.random.default_rng(0)
+    genres = ("Action", "Comedy", "Drama", "Horror", "Romance", "Thriller|Crime", "Documentary", "Animation|Family")
+    return Release(
+        items=Items.of(
+            np.arange(1, n + 1), [f"A film with a title {j} ({1930 + j % 90})" for j in range(n)],
+            [genres[j % len(genres)] for j in range(n)],
+        ),
+        scale=Scale(0, 1) if implicit else Scale(1, 5),
+        mean=0.0 if implicit else 3.6,
+        item_factors=rng.normal(0, 0.15, (n, K)).astype(np.float32),
+        item_biases=rng.normal(0, 0.3, n).astype(np.float32),
+        ridge=Ridge(bias=1.0, factors=4.0),
+        configuration={"method": "als"},
+        guarantee=Guarantee.none(),
+        feedback="implicit" if implicit else "explicit",
+        alpha=2.0 if implicit else 0.0,
+    )  # fmt: skip
+
+
+def _load(browser: Any, address: str) -> float:
+    """Return seconds from the start of the navigation until the first recommendations are there."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector(_READY)
+    first: float = page.evaluate("performance.getEntriesByName('update').map((one) => one.startTime + one.duration)[0]")
+    context.close()
+    return round(first / 1000, 3)
+
+
+_CHANGES = """async (count) => {
+  const rest = () => new Promise((done) => setTimeout(done, 120));
+  for (let number = 0; number < count; number++) {
+    const card = document.querySelectorAll("#recommendations > .card")[3];
+    (card.querySelectorAll("input")[number % 5] ?? card.querySelector(".have")).click();
+    await rest();
+  }
+  return ["update", "paint"].map((name) => performance.getEntriesByName(name).map((one) => one.duration));
+}"""
+
+
+def _updates(browser: Any, address: str, count: int, *, implicit: bool) -> tuple[list[float], list[float]]:
+    """Return milliseconds from a change of a rating until the page holds what follows, and until it is painted."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector(_READY)
+    for number in range(count):
+        title = f"A film with a title {number * 37} ("
+        if implicit:
+            page.fill("#search", title)
+            page.locator("#recommendations .have").first.click()
+            page.fill("#search", "")
+        else:
+            rate(page, title, 1 + number % 5)
+        page.evaluate("document.activeElement.blur()")
+        page.wait_for_selector("#recommendations[aria-busy=false]", state="attached")
+    # The ratings above were given to search results; those that count are given with the recommendations in view.
+    page.evaluate("performance.clearMeasures()")
+    updates, paints = page.evaluate(_CHANGES, count)
+    context.close()
+    return [round(one, 1) for one in updates], [round(one, 1) for one in paints]
+
+
+def _error_of_16_bits(release: Release) -> float:
+    """Return the greatest change of a score, if factors were halved to 16 bits, over some people."""
+    rng = np.random.default_rng(1)
+    halved = Release(**{**vars(release), "item_factors": release.item_factors.astype(np.float16).astype(np.float32)})
+    worst = 0.0
+    for count in (1, 5, 20, 80):
+        items = rng.choice(len(release.items), count, replace=False)
+        ratings = {release.items.ids[int(item)]: float(rng.integers(1, 6)) for item in items}
+        if release.is_implicit:
+            ratings = dict.fromkeys(ratings, 1.0)
+        exact, rough = release.fold_in(ratings), halved.fold_in(ratings)
+        change = release.item_factors @ exact.factors - halved.item_factors @ rough.factors + exact.bias - rough.bias
+        worst = max(worst, float(np.abs(change).max()))
+    return worst
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What the page computes is what dpmf computes: the JavaScript of the site, run in a real browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf.model import Person, Release, Ridge
+from dpmf.ratings import Scale
+
+from .conftest import Host, random_release
+
+N_PEOPLE = 12
+IMPLICIT = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit"}
+RELEASES: dict[str, dict[str, Any]] = {
+    "one factor": {"K": 1},
+    "few factors": {"K": 4, "ridge": Ridge(0.5, 0.25)},
+    "per rating": {"K": 8, "ridge": Ridge(0.02, 0.05, exponent=1.0)},
+    "between": {"K": 16, "ridge": Ridge(1.0, 2.0, exponent=0.5), "scale": Scale(0.5, 5)},
+    "no penalty": {"K": 3, "ridge": Ridge(0.3, 0.0)},
+    "many factors": {"K": 65, "n": 300, "ridge": Ridge(4.0, 12.0)},
+    "wide scale": {"K": 5, "scale": Scale(0, 100), "mean": 60.0},
+    "implicit": {"K": 6, "alpha": 3.0, **IMPLICIT},
+    "implicit, many": {"K": 33, "n": 400, "alpha": 0.5, "ridge": Ridge(0.0, 0.1), **IMPLICIT},
+}
+
+COMPUTE = """async ([address, people]) => {
+  const at = (name) => import(`${address}js/${name}.js`);
+  const [{ modelOf }, { foldIn, scoresOf, contributions }, { best, similar }] =
+    await Promise.all(["release", "foldin", "ranking"].map(at));
+  const facts = await (await fetch(`${address}release/release.json`)).json();
+  const model = modelOf(facts, await (await fetch(`${address}release/release.safetensors`)).arrayBuffer());
+  return {
+    people: people.map(({ items, values }) => {
+      const person = foldIn(model, items, values);
+      const scores = scoresOf(model, person);
+      const sums = Array.from(scores, (_, item) => {
+        const { start, parts } = contributions(model, person, item);
+        return start + parts.reduce((total, part) => total + part, 0);
+      });
+      return { scores: [...scores], sums, best: best(scores, 10, (item) => !items.includes(item)) };
+    }),
+    similar: similar(model, 1, 5),
+  };
+}"""
+
+
+def people_of(release: Release) -> list[dict[str, list[Any]]]:
+    rng = np.random.default_rng(7)
+    people = []
+    for count in np.linspace(0, min(40, len(release.items) // 2), N_PEOPLE).astype(int):
+        items = np.sort(rng.choice(len(release.items), count, replace=False))
+        values = rng.uniform(release.scale.lo, release.scale.hi, count).round(1)
+        people.append({"items": items.tolist(), "values": values.tolist()})
+    return people
+
+
+def scores_of(person: Person) -> np.ndarray[Any, Any]:
+    release = person.release
+    return release.item_factors @ person.factors + release.item_biases + release.mean + person.bias
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -> None:
+    changes = dict(RELEASES[name])
+    release = random_release(n=changes.pop("n", 60), K=changes.pop("K"), **changes)
+    address = host.site(release, f"maths-{name.replace(' ', '-').replace(',', '')}")
+    people = people_of(release)
+    page = browser.new_page()
+    try:
+        page.goto(f"{host.address}/blank.html")
+        answer = page.evaluate(COMPUTE, [address, people])
+    finally:
+        page.close()
+    for person, found in zip(people, answer["people"], strict=True):
+        rated = {release.items.ids[item]: value for item, value in zip(*person.values(), strict=True)}
+        expected = release.fold_in(rated)
+        np.testing.assert_allclose(found["scores"], scores_of(expected), rtol=0, atol=1e-4)
+        np.testing.assert_allclose(found["sums"], scores_of(expected), rtol=0, atol=1e-4)
+        chosen = [one.item for one in expected.recommend(k=10)]
+        assert [release.items.ids[item] for item in found["best"]] == chosen
+    alike = release.similar_items(release.items.ids[1], k=5)
+    assert [release.items.ids[one["item"]] for one in answer["similar"]] == [one.item for one in alike]
+    np.testing.assert_allclose([one["cosine"] for one in answer["similar"]], [one.score for one in alike], atol=1e-4)
+
+
+DAMAGE = """async ([address]) => {
+  const { readTensors } = await import(`${address}js/safetensors.js`);
+  const whole = await (await fetch(`${address}release/release.safetensors`)).arrayBuffer();
+  const refused = (buffer) => {
+    try {
+      readTensors(buffer);
+      return false;
+    } catch (error) {
+      return error.constructor.name === "Damaged";
+    }
+  };
+  const altered = (place, value) => {
+    const copy = new Uint8Array(whole.slice(0));
+    copy[place] = value;
+    return copy.buffer;
+  };
+  return [
+    !refused(whole), refused(new ArrayBuffer(0)), refused(whole.slice(0, 7)), refused(whole.slice(0, 40)),
+    refused(whole.slice(0, -1)), refused(altered(7, 255)), refused(altered(8, 0)), refused(new ArrayBuffer(64)),
+  ];
+}"""
+
+
+def test_damaged_tensors_are_refused(browser: Any, host: Host) -> None:
+    address = host.site(random_release(), "damage")
+    page = browser.new_page()
+    try:
+        page.goto(f"{host.address}/blank.html")
+        assert page.evaluate(DAMAGE, [address]) == [True] * 8
+    finally:
+        page.close()
+
+
+def test_titles_are_found_by_words_without_accents(browser: Any, host: Host, release: Release) -> None:
+    address = host.site(replace(release, guarantee=random_release().guarantee), "search")
+    search = """async ([address, texts]) => {
+      const { makeCatalogue } = await import(`${address}js/catalogue.js`);
+      const { items } = await (await fetch(`${address}release/release.json`)).json();
+      const catalogue = makeCatalogue(items);
+      return [texts.map((text) => catalogue.search(text, 9).found), catalogue.find(40, "Up"), catalogue.find("x", "Up"),
+        catalogue.find("x", "七人の侍"), catalogue.find(7, "nothing")];
+    }"""
+    page = browser.new_page()
+    try:
+        page.goto(f"{host.address}/blank.html")
+        texts = ["AMELIE", "  destin  fabuleux ", "up", "horror", "侍", "zzz", "a"]
+        found = page.evaluate(search, [address, texts])
+    finally:
+        page.close()
+    assert found[0] == [[2], [2], [3, 4], [1], [5], [], [1, 0, 2]]
+    assert found[1:] == [3, None, 5, None]
