@@ -1,0 +1,1 @@
+"""Figures of Hua, Xia and Zhong (2015), "Differentially private matrix factorization"."""
