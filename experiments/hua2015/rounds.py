@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
+from dpmf.errors import InvalidArgument
 from dpmf.federated.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.federated.scenario import Scenario
 from dpmf.kernels.compiling import kernel
@@ -30,6 +31,7 @@ from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 
 Floats = NDArray[np.float32]
+_MOST_IDLE = 100_000  # rounds in which too few people are online to begin
 
 
 @kernel
@@ -144,8 +146,12 @@ class Rounds:
         """Wait until enough people are online to draw the fixed noise, as the simulation does."""
         population = self._population
         wanted = min(self.scenario.per_round, len(population.online))
-        while int(population.online.sum()) < wanted or not wanted:
+        for _ in range(_MOST_IDLE):
             population.tick()
+            if int(population.online.sum()) >= wanted:
+                break
+        else:
+            raise InvalidArgument(f"{wanted} people are never online at once: let more people come")
         self.asked[population.choose(wanted)] = True
 
     def _asked_for(self, users: NDArray[np.int64]) -> NDArray[np.int64]:

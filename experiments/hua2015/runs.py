@@ -22,6 +22,7 @@ import numpy as np
 from dpmf import Ratings
 from dpmf.engine.sides import Side
 from dpmf.errors import InvalidArgument
+from dpmf.evaluation import baseline_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.federated.scenario import Scenario
 from dpmf.methods.full_gradients import Floats
@@ -159,11 +160,15 @@ class Part:
         if self.test is not None:
             predicted = predictions(U, V, self.test)
             clamped = np.clip(predicted, of.scale.lo, of.scale.hi)
-            tested = {"rmse": rmse(predicted - self.test.values), "clamped_rmse": rmse(clamped - self.test.values)}
+            tested = {
+                "rmse": rmse(predicted - self.test.values), "clamped_rmse": rmse(clamped - self.test.values),
+                "baseline_rmse": rmse(baseline_errors(of, self.test)),
+            }  # fmt: skip
         return {"iterations": iterations, "took_part": took_part, **found, **tested}
 
     def _diverged(self, iterations: int) -> dict[str, Any]:
-        names = ("mean_error", "clamped_mean_error", *(("rmse", "clamped_rmse") if self.test is not None else ()))
+        tested = ("rmse", "clamped_rmse", "baseline_rmse") if self.test is not None else ()
+        names = ("mean_error", "clamped_mean_error", *tested)
         return {
             "iterations": iterations, "took_part": 1.0, **dict.fromkeys(names, math.inf),
             **dict.fromkeys(map(column, BOUNDS), 0.0),

@@ -1,0 +1,113 @@
+"""Figures 9 and 10: mean increase of errors in S3 against the probabilities of coming and of leaving.
+
+The paper does not say at which ε; it is that of its statement on S3. At that, noise is all there is to be seen, so that
+runs without noise stand beside it, and with `--full` also such with noise divided by the number of ratings.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from experiments.figure import Figure, Row, Run, Verdict
+from experiments.hua2015.data import name_of
+from experiments.hua2015.drawing import style, symmetric_log
+from experiments.hua2015.measuring import AT
+from experiments.hua2015.measuring import measure as measured
+from experiments.hua2015.runs import DIVIDED, NONE, WHOLE, Trial, composed
+from experiments.hua2015.stated import STATED, Held, mean, of, shown, verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_FULL, _SMALL = (0.005, 0.01, 0.015, 0.02), (0.005, 0.01, 0.02)
+_USUAL = Trial("S3")
+_SLACK = 0.01  # of an increase, or a hundredth of it: runs differ in their noise by as much
+_KINDS = (WHOLE, NONE, DIVIDED)
+
+
+def measure(run: Run) -> list[Row]:
+    """Return one row for each kind of noise and pair of probabilities."""
+    epsilon = STATED[name_of(run.ratings()), "S3"].epsilon
+    varied = _FULL if run.full else _SMALL
+    pairs = dict.fromkeys([*((come, _USUAL.leave) for come in varied), *((_USUAL.come, leave) for leave in varied)])
+    rows = measured(
+        run,
+        [
+            Trial("S3", math.inf if noise == NONE else epsilon, noise, come, leave)
+            for noise in (_KINDS if run.full else _KINDS[:2])
+            for come, leave in pairs
+        ],
+        AT["S3"][-1:],
+    )
+    return [{name: value for name, value in row.items() if not name.startswith("within")} for row in rows]
+
+
+def judge(rows: list[Row]) -> Verdict:
+    """Say whether the increase falls as more come, and changes less as more leave, with each kind of noise."""
+    kinds = [noise for noise in _KINDS if noise != DIVIDED or of(rows, noise=DIVIDED)]
+    return verdict(_judge_one(rows, noise) for noise in kinds)
+
+
+def _judge_one(rows: list[Row], noise: str) -> Held:
+    own = of(rows, scenario="S3", noise=noise)
+    if not own:
+        return None, f"noise {noise} was not run"
+    coming, leaving = (list(_course(own, varied).values()) for varied in ("come", "leave"))
+    slack = max(_SLACK, 0.01 * abs(coming[0]))
+    fell = coming[-1] < coming[0] - slack and all(after <= before + slack for before, after in pairwise(coming))
+    wide, narrow = (max(values) - min(values) for values in (coming, leaving))
+    text = (
+        f"noise {noise}: from {shown(coming[0])} to {shown(coming[-1])} as the probability of coming grows from "
+        f"{_FULL[0]:g} to {_FULL[-1]:g}, from {shown(leaving[0])} to {shown(leaving[-1])} as that of leaving does"
+    )
+    if max(wide, narrow) <= slack:
+        return None, f"{text}, which is next to nothing"
+    return fell and narrow < wide, text
+
+
+def _course(rows: list[Row], varied: str) -> dict[float, float]:
+    """Return increases by one of the probabilities, ascending, the other being what it usually is."""
+    other = "leave" if varied == "come" else "come"
+    own = of(rows, **{other: getattr(_USUAL, other)})
+    found = {
+        value: mean(of(own, **{varied: value}), lambda row: float(row["increase"]))
+        for value in sorted({row[varied] for row in own})
+    }
+    return {value: increase for value, increase in found.items() if increase is not None}
+
+
+def draw(drawing: Drawing, rows: list[Row]) -> None:
+    """Draw a panel for each probability, a line for each kind of noise."""
+    drawing.set_size_inches(9, 5.2)
+    panels = drawing.subplots(1, 2, sharey=True)
+    own = of(rows, scenario="S3")
+    rounds = own[0]["iterations"]
+    for axes, varied, name in zip(panels, ("come", "leave"), ("coming", "leaving"), strict=True):
+        for noise, line in zip(_KINDS, ("-o", "--^", ":s"), strict=True):
+            chosen = of(own, noise=noise)
+            if not chosen:
+                continue
+            epsilon = chosen[0]["epsilon"]
+            labels = {
+                WHOLE: f"noise as claimed, ε = {epsilon:g} (composed {composed('S3', epsilon, rounds):,.4g})",
+                NONE: "no noise",
+                DIVIDED: f"÷ ratings, ε = {epsilon:g}: no guarantee",
+            }
+            course = _course(chosen, varied)
+            axes.plot(list(course), list(course.values()), line, label=labels[noise])
+        symmetric_log(axes)
+        style(axes, f"probability of {name} in a round", "")
+    panels[0].set_ylabel(f"mean increase of |error| after {rounds:,} rounds", fontsize="small")
+    panels[0].legend(fontsize="x-small")
+
+
+FIGURE = Figure(
+    title="Mean increase of errors in S3, against the probabilities of coming and of leaving",
+    published="The more likely people come, the smaller the increase; how likely they leave matters less.",
+    measure=measure,
+    draw=draw,
+    judge=judge,
+    data=("netflix", "ml-100k"),
+)
