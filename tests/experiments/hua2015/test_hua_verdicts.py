@@ -86,6 +86,7 @@ def test_distributions_hold_if_nowhere_far_below(level: float, held: bool) -> No
     ]
     found = distributions.CHANGING.judge(rows)
     assert found.held is held
+    assert "below (mean increase 0.000)" in found.sentence
     assert ("from ε = 1000 on (composed: 10,001,000)" in found.sentence) is not held
     assert distributions.CHANGING.judge(rows[:1] + rows[2:]).held is None
 
