@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _FULL, _SMALL = (0.005, 0.01, 0.015, 0.02), (0.005, 0.01, 0.02)
 _USUAL = Trial("S3")
-_SLACK = 0.01  # of an increase, or a hundredth of it: runs differ in their noise by as much
+_SLACK, _PART = 0.01, 0.01  # of an increase, and of a huge one: what is smaller is next to nothing
 _KINDS = (WHOLE, NONE, DIVIDED)
+_WORDS = {WHOLE: "with the noise claimed", NONE: "without noise", DIVIDED: "with noise divided by the ratings"}
 
 
 def measure(run: Run) -> list[Row]:
@@ -53,13 +54,13 @@ def judge(rows: list[Row]) -> Verdict:
 def _judge_one(rows: list[Row], noise: str) -> Held:
     own = of(rows, scenario="S3", noise=noise)
     if not own:
-        return None, f"noise {noise} was not run"
+        return None, f"{_WORDS[noise]} it was not run"
     coming, leaving = (list(_course(own, varied).values()) for varied in ("come", "leave"))
-    slack = max(_SLACK, 0.01 * abs(coming[0]))
+    slack = max(_SLACK, _PART * abs(coming[0]))
     fell = coming[-1] < coming[0] - slack and all(after <= before + slack for before, after in pairwise(coming))
     wide, narrow = (max(values) - min(values) for values in (coming, leaving))
     text = (
-        f"noise {noise}: from {shown(coming[0])} to {shown(coming[-1])} as the probability of coming grows from "
+        f"{_WORDS[noise]} from {shown(coming[0])} to {shown(coming[-1])} as the probability of coming grows from "
         f"{_FULL[0]:g} to {_FULL[-1]:g}, from {shown(leaving[0])} to {shown(leaving[-1])} as that of leaving does"
     )
     if max(wide, narrow) <= slack:

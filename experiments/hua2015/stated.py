@@ -114,7 +114,8 @@ def verdict(found: Iterable[Held], end: str = "") -> Verdict:
     found = list(found)
     kinds = [held for held, _ in found]
     held = False if False in kinds else None if None in kinds else True
-    return Verdict(held, ". ".join(text for _, text in found) + f".{end}")
+    sentences = [text if not number else text[:1].upper() + text[1:] for number, (_, text) in enumerate(found)]
+    return Verdict(held, ". ".join(sentences) + f".{end}")
 
 
 def shown(value: float) -> str:

@@ -123,7 +123,7 @@ def _probabilities(coming: tuple[float, ...], leaving: tuple[float, ...]) -> lis
 def test_more_who_come_are_better(coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None) -> None:
     found = joining.judge(_probabilities(coming, leaving))
     assert found.held is held
-    assert "noise as claimed: from" in found.sentence
+    assert "with the noise claimed from" in found.sentence
 
 
 @pytest.mark.parametrize(("missing", "held"), [(DIVIDED, True), (NONE, None), (WHOLE, None)])
