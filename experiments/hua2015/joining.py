@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import name_of
-from experiments.hua2015.drawing import style, symmetric_log
+from experiments.hua2015.drawing import style
 from experiments.hua2015.measuring import AT
 from experiments.hua2015.measuring import measure as measured
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE, Trial, composed
@@ -80,28 +80,30 @@ def _course(rows: list[Row], varied: str) -> dict[float, float]:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a panel for each probability, a line for each kind of noise."""
-    drawing.set_size_inches(9, 5.2)
-    panels = drawing.subplots(1, 2, sharey=True)
+    """Draw a row of panels for each kind of noise, which are far apart, and a column for each probability."""
     own = of(rows, scenario="S3")
+    kinds = [noise for noise in _KINDS if of(own, noise=noise)]
     rounds = own[0]["iterations"]
-    for axes, varied, name in zip(panels, ("come", "leave"), ("coming", "leaving"), strict=True):
-        for noise, line in zip(_KINDS, ("-o", "--^", ":s"), strict=True):
-            chosen = of(own, noise=noise)
-            if not chosen:
-                continue
-            epsilon = chosen[0]["epsilon"]
-            labels = {
-                WHOLE: f"noise as claimed, ε = {epsilon:g} (composed {composed('S3', epsilon, rounds):,.4g})",
-                NONE: "no noise",
-                DIVIDED: f"÷ ratings, ε = {epsilon:g}: no guarantee",
-            }
+    drawing.set_size_inches(8.5, 1.2 + 2.1 * len(kinds))
+    panels = drawing.subplots(len(kinds), 2, sharey="row", sharex="col", squeeze=False)
+    for line, noise in zip(panels, kinds, strict=True):
+        chosen = of(own, noise=noise)
+        epsilon = chosen[0]["epsilon"]
+        together = f"{rounds:,} rounds composed: {composed('S3', epsilon, rounds):,.6g}, if profiles never moved"
+        titles = {
+            WHOLE: f"noise as claimed, ε = {epsilon:g}; {together} (proven: none)",
+            NONE: "no noise",
+            DIVIDED: f"noise divided by the ratings, ε = {epsilon:g}: no guarantee",
+        }
+        for axes, varied in zip(line, ("come", "leave"), strict=True):
             course = _course(chosen, varied)
-            axes.plot(list(course), list(course.values()), line, label=labels[noise])
-        symmetric_log(axes)
-        style(axes, f"probability of {name} in a round", "")
-    panels[0].set_ylabel(f"mean increase of |error| after {rounds:,} rounds", fontsize="small")
-    panels[0].legend(fontsize="x-small")
+            axes.plot(list(course), list(course.values()), "-o", color=f"C{_KINDS.index(noise)}")
+            style(axes, "", "")
+            axes.margins(y=0.3)
+        line[0].set_title(titles[noise], fontsize="small", loc="left")
+    for axes, name in zip(panels[-1], ("coming", "leaving"), strict=True):
+        axes.set_xlabel(f"probability of {name} in a round", fontsize="small")
+    drawing.supylabel(f"mean increase of |error| after {rounds:,} rounds", fontsize="small")
 
 
 FIGURE = Figure(
