@@ -12,15 +12,13 @@ known; here a seed draws them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.ratings.items import Items
-from dpmf.ratings.pieces import of_users
+from dpmf.ratings.restricting import of_items
 from dpmf.streams import generator
 from experiments.figure import Run
 
@@ -53,17 +51,3 @@ def drawn_items(n_items: int, seed: int, draw: int) -> NDArray[np.int64]:
     """Return the positions of the movies of a draw, ascending."""
     chosen: NDArray[Any] = generator(seed, f"movies of draw {draw}").choice(n_items, MOVIES, replace=False)
     return np.sort(chosen).astype(np.int64)
-
-
-def of_items(ratings: Ratings, positions: NDArray[np.int64]) -> Ratings:
-    """Return all ratings of the items at these positions, ascending; users without any are left out."""
-    chosen = np.zeros(ratings.n_items, np.bool_)
-    chosen[positions] = True
-    part = ratings.select(chosen[ratings.items])
-    part = of_users(part, np.flatnonzero(np.diff(part.indptr)))
-    of = ratings.catalogue
-    items = Items.of(
-        of.ids.array[positions], [of.titles[one] for one in positions], [of.genres[one] for one in positions],
-        declared=of.declared,
-    )  # fmt: skip
-    return replace(part, items=np.searchsorted(positions, part.items).astype(np.int32), catalogue=items)

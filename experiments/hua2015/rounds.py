@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.errors import InvalidArgument
 from dpmf.federated.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.federated.scenario import Scenario
 from dpmf.kernels.compiling import kernel
@@ -31,7 +30,6 @@ from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 
 Floats = NDArray[np.float32]
-_MOST_IDLE = 100_000  # rounds in which too few people are online to begin
 
 
 @kernel
@@ -144,15 +142,9 @@ class Rounds:
 
     def _set_up(self) -> None:
         """Wait until enough people are online to draw the fixed noise, as the simulation does."""
-        population = self._population
-        wanted = min(self.scenario.per_round, len(population.online))
-        for _ in range(_MOST_IDLE):
-            population.tick()
-            if int(population.online.sum()) >= wanted:
-                break
-        else:
-            raise InvalidArgument(f"{wanted} people are never online at once: let more people come")
-        self.asked[population.choose(wanted)] = True
+        wanted = min(self.scenario.per_round, max(self._population.usual // 2, 1))
+        self._population.wait_for(wanted)
+        self.asked[self._population.choose(wanted)] = True
 
     def _asked_for(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many of these users rated each item."""

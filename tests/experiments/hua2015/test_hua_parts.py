@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.figure import Run
-from experiments.hua2015.data import drawn_items, draws_of, name_of, of_items
+from experiments.hua2015.data import drawn_items, draws_of, name_of
 from experiments.hua2015.errors import BOUNDS, column, distribution, figures_of, shortfall, with_increases
 from experiments.hua2015.runs import DIVIDED, WHOLE, Part, Trial, composed
 
@@ -17,6 +17,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.federated.claim import Claim
 from dpmf.federated.terms import Terms
 from dpmf.methods.perturbed_items import PerturbedItems
+from dpmf.ratings.restricting import of_items
 from dpmf.ratings.synthetic import make as made
 from experiments.hua2015 import data
 

@@ -11,11 +11,9 @@ import pytest
 from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
-from dpmf.errors import InvalidArgument
 from dpmf.federated.scenario import Scenario
 from dpmf.federated.simulation import Simulation
 from dpmf.ratings.synthetic import make as made
-from experiments.hua2015 import rounds as rounds_module
 
 SCENARIO = Scenario(
     "s3", rounds=12, epsilon=math.inf, per_round=20, n_factors=6, come=0.3, leave=0.2, items_public=True, seed=5
@@ -105,9 +103,3 @@ def test_whoever_was_never_asked_is_folded_in(ratings: Ratings) -> None:
     rows = V[items].astype(np.float64)
     expected = np.linalg.solve(rows.T @ rows + 0.001 * np.eye(rows.shape[1]), rows.T @ values)
     np.testing.assert_allclose(U[stranger], expected, rtol=1e-2, atol=1e-3)
-
-
-def test_too_few_people_are_an_error(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds_module, "_MOST_IDLE", 50)
-    with pytest.raises(InvalidArgument, match="60 people are never online at once"):
-        Rounds(ratings, replace(SCENARIO, per_round=60, come=0.01))
