@@ -14,7 +14,7 @@ from pathlib import Path
 from dpmf import DpmfError
 from experiments.figure import Figure, Run, make, remake
 
-PAPERS = ("liu2015", "balu2016", "mugdho2023")
+PAPERS = ("liu2015", "hua2015", "balu2016", "mugdho2023")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
+from dpmf.ratings.pieces import of_users
 from dpmf.ratings.table import Ratings
 from dpmf.streams import mix, stream_key
 
@@ -31,21 +33,18 @@ def random_items(ratings: Ratings, count: int, *, seed: int, keep_people: bool =
     """
     if not 1 <= count <= ratings.n_items:
         raise InvalidArgument(f"{count} items cannot be drawn: the catalogue has {ratings.n_items:,}")
-    catalogue = ratings.catalogue
-    drawn = mix(stream_key(seed, "random items") ^ catalogue.ids.keys)
-    chosen = np.sort(np.argsort(drawn, kind="stable")[:count])
+    drawn = mix(stream_key(seed, "random items") ^ ratings.catalogue.ids.keys)
+    return of_items(ratings, np.sort(np.argsort(drawn, kind="stable")[:count]), keep_people=keep_people)
+
+
+def of_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: bool = False) -> Ratings:
+    """Return all ratings of the items at these positions, ascending; `keep_people` is as above."""
     places = np.full(ratings.n_items, -1, np.int32)
-    places[chosen] = np.arange(count, dtype=np.int32)
-    kept = ratings.select(places[ratings.items] >= 0)
-    people = np.arange(ratings.n_users) if keep_people else np.flatnonzero(np.diff(kept.indptr))
+    places[positions] = np.arange(len(positions), dtype=np.int32)
+    kept, of = ratings.select(places[ratings.items] >= 0), ratings.catalogue
     items = Items(
-        Ids(catalogue.ids.array[chosen]), [catalogue.titles[place] for place in chosen],
-        [catalogue.genres[place] for place in chosen], declared=catalogue.declared,
+        Ids(of.ids.array[positions]), [of.titles[place] for place in positions],
+        [of.genres[place] for place in positions], declared=of.declared,
     )  # fmt: skip
-    return replace(
-        kept,
-        indptr=np.append(kept.indptr[people], kept.indptr[-1]),
-        items=places[kept.items],
-        user_ids=Ids(kept.user_ids.array[people]),
-        catalogue=items,
-    )
+    kept = replace(kept, items=places[kept.items], catalogue=items)
+    return kept if keep_people else of_users(kept, np.flatnonzero(np.diff(kept.indptr)))
