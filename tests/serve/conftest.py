@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -92,6 +98,36 @@ class Host:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+@contextlib.contextmanager
+def running(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run `dpmf serve` as a user would, and yield its address and the process; it is stopped afterwards."""
+    words = [sys.executable, "-m", "dpmf", "serve", str(folder), "--port", "0", "--json", *options]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = json.loads(process.stdout.readline())["address"]
+            wait_for(lambda: _answers(address), 60)
+            yield address, process
+        finally:
+            process.terminate()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until something is so, or fail."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urlopen(f"{address}api/health") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 
-from .conftest import Host, random_release
+from .conftest import Host, random_release, running
 from .visiting import Visitor
 
 RATED = {"Film 3": 5, "Film 8": 1, "Film 21": 4}
@@ -108,6 +108,16 @@ def test_the_headers_let_the_page_do_all_it_does(browser: Any, host: Host, tmp_p
     with Visitor(browser, host.site(random_release(), "guarded")) as visitor:
         visitor.open()
         session(visitor, tmp_path)
+
+
+def test_the_service_serves_it_just_so(browser: Any, tmp_path: Path) -> None:
+    random_release().save(tmp_path / "release")
+    with running(tmp_path / "release") as (address, _), Visitor(browser, address) as visitor:
+        visitor.open()
+        loaded = len(visitor.requests)
+        session(visitor, tmp_path)
+        assert all(one.url.startswith((address, f"blob:{address}", "data:")) for one in visitor.requests)
+        assert [one for one in visitor.requests[loaded:] if not one.url.startswith(("blob:", "data:"))] == []
 
 
 def test_recommendations_are_those_of_python_and_follow_ratings(browser: Any, address: str) -> None:

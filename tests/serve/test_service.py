@@ -7,8 +7,6 @@ import gzip
 import json
 import logging
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -32,6 +30,8 @@ from dpmf.serve import live as live_module
 from dpmf.serve.limits import MOST_BYTES, Limits
 from dpmf.serve.running import Serving
 from dpmf.serve.service import MOST_RATINGS, build
+
+from .conftest import running, wait_for
 
 CERTIFIED = Guarantee.certified_by(
     Budget(1.0), [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)], releases=["item factors"]
@@ -245,13 +245,6 @@ def test_a_new_release_is_taken_over_and_a_damaged_one_is_not(
         wait_for(lambda: mean_score() == before)
 
 
-def wait_for(condition: Any, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize(
     ("host", "local"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.9.9.9", True),
                         ("0.0.0.0", False), ("::", False), ("192.0.2.7", False), ("example.org", False)]
@@ -315,13 +308,8 @@ def test_the_description_of_the_service_is_true(folder: Path) -> None:
 
 
 def test_it_starts_answers_and_stops_gracefully(folder: Path) -> None:
-    """The real program, two workers: requests at the time of the signal are answered, and the exit is clean."""
-    words = [sys.executable, "-m", "dpmf", "serve", str(folder), "--port", "0", "--workers", "2", "--recommend-here",
-             "--json"]  # fmt: skip
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = json.loads(process.stdout.readline())["address"]
-        wait_for(lambda: _answers(address), 60)
+    """The real program, two workers: everything is answered, and the exit is clean."""
+    with running(folder, "--workers", "2", "--recommend-here") as (address, process):
         results: list[int] = []
 
         def load() -> None:
@@ -339,13 +327,6 @@ def test_it_starts_answers_and_stops_gracefully(folder: Path) -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode in (0, 130, -signal.SIGTERM)
     assert "Traceback" not in errors
-
-
-def _answers(address: str) -> bool:
-    try:
-        return httpx.get(address + "api/health").status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 def test_gzip_is_the_same_bytes(folder: Path, client: TestClient) -> None:
