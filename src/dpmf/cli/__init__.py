@@ -4,7 +4,7 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'similar', \
+['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'serve', 'similar', \
 'simulate', 'train', 'verify']
 """
 
