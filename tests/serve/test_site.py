@@ -25,6 +25,8 @@ from dpmf.serve.site import (
     site_files,
 )
 
+from .conftest import random_release
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 EVENT = GaussianEvent("item sums", 5.0, 1, 40)
@@ -175,3 +177,21 @@ def test_the_command_refuses_in_one_line(command: Command, release: Release, tmp
     assert not (tmp_path / "site").exists()
     assert command("export-site", tmp_path / "release", tmp_path / "site", "--accept-unproven").returncode == 0
     assert "no release at" in command("export-site", tmp_path / "nowhere", tmp_path / "site").stderr
+
+
+def test_a_site_does_not_lie_in_its_release(tmp_path: Path) -> None:
+    random_release().save(tmp_path / "release")
+    with pytest.raises(InvalidArgument, match="lies in the release"):
+        export_site(tmp_path / "release", tmp_path / "release" / "site")
+
+
+def test_a_list_that_names_other_files_does_not_make_them_ours(tmp_path: Path) -> None:
+    random_release().save(tmp_path / "release")
+    site = tmp_path / "site"
+    export_site(tmp_path / "release", site)
+    about = json.loads((site / "about.json").read_text())
+    (site / "about.json").write_text(json.dumps({**about, "files": [*about["files"], "precious.txt"]}))
+    (site / "precious.txt").write_text("mine")
+    with pytest.raises(InvalidArgument, match="precious"):
+        export_site(tmp_path / "release", site)
+    assert (site / "precious.txt").exists()

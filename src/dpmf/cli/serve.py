@@ -28,7 +28,7 @@ def serve(
     from dpmf.serve.running import Serving, application_of, bound
     from dpmf.serve.running import serve as serve_until_stopped
 
-    serving = Serving(str(release.resolve()), host, port, workers, recommend_here, accept_unproven)
+    serving = Serving(str(release.absolute()), host, port, workers, recommend_here, accept_unproven)
     application, sock = application_of(serving), bound(serving)
     address = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}/"
     if as_json:

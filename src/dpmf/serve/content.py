@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpmf.serve.site import CONTENT_TYPES, site_files
+from dpmf.serve.site import CONTENT_TYPES, Site
 
 _LEVEL = 6
 _WORTH = 0.95  # of the plain size: less is not worth the trouble
@@ -43,10 +43,7 @@ class Content:
         return cls(kind, plain, smaller, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
 
 
-def content_of(folder: Path) -> dict[str, Content]:
-    """Return all files of the page of a release, by path; the first page stands under "" too.
-
-    Whether the release may be shown to anybody is not asked here.
-    """
-    files = {path: Content.of(path, content) for path, content in site_files(folder, accept_unproven=True).items()}
+def content_of(site: Site) -> dict[str, Content]:
+    """Return all files of a site, by path; the first page stands under "" too."""
+    files = {path: Content.of(path, content) for path, content in site.files.items()}
     return {**files, "": files["index.html"]}

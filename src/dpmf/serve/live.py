@@ -20,12 +20,13 @@ import numpy as np
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.model import Person, Recommendation, Release
 from dpmf.model.batch import recommend_many
-from dpmf.model.release import FACTS_FILE
+from dpmf.model.release import FILES
 from dpmf.serve.content import Content, content_of
+from dpmf.serve.site import read_site
 
 logger = logging.getLogger(__name__)
 _EVERY = 1.0  # seconds between two looks
-Look: TypeAlias = tuple[int, int, int]
+Look: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,39 +62,44 @@ class Live:
 
     async def watch(self) -> None:
         """Take over a new release whenever there is one, until cancelled."""
+        refused: Look | None = None  # what was refused, so that it is said once
         while True:
             await asyncio.sleep(_EVERY)
             found = self._look()
             if found == self._seen:
                 continue
-            self._seen = found
             try:
                 coming = await asyncio.to_thread(self._read)
-                if (coming.release.scale, coming.release.feedback) != (
-                    self.now.release.scale,
-                    self.now.release.feedback,
-                ):
+                there, here = coming.release, self.now.release
+                if (there.scale, there.feedback) != (here.scale, here.feedback):
                     raise InvalidArgument("it has another scale, or another kind of feedback: start the service anew")
-                self.now = coming
-            except (DpmfError, OSError) as error:
-                logger.warning("the release in %s is not taken over, and the old one stays: %s", self._folder, error)
+                self.now, self._seen = coming, found
+            except (DpmfError, OSError) as error:  # it may be on its way still: look again
+                if found != refused:
+                    refused = found
+                    logger.warning("the release in %s is not taken over, the old one stays: %s", self._folder, error)
             else:
                 logger.info("a new release is served")
 
-    def _look(self) -> Look | None:
-        """Return what tells one release from another at a glance."""
-        with contextlib.suppress(OSError):
-            found = (self._folder / FACTS_FILE).stat()
-            return found.st_ino, found.st_size, found.st_mtime_ns
-        return None
+    def _look(self) -> Look:
+        """Return what tells one release from another at a glance: both files may come one after the other."""
+        return tuple(_stat_of(self._folder / name) for name in FILES)
 
     def _read(self) -> Served:
-        release = Release.load(self._folder)
+        site = read_site(self._folder)
+        release = site.release
         self._check(release)
         if len(release.items):  # so that the first request does not wait for compilers
             first = release.items.ids[0]
             recommended(release.fold_in({first: release.scale.middle}), 1)
-        return Served(release, content_of(self._folder), tuple(map(str.casefold, release.items.titles)))
+        return Served(release, content_of(site), tuple(map(str.casefold, release.items.titles)))
+
+
+def _stat_of(path: Path) -> tuple[int, int, int] | None:
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def recommended(person: Person, k: int) -> list[Recommendation]:

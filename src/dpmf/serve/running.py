@@ -5,20 +5,25 @@ Workers are processes that share one socket. Each of them watches the release by
 
 from __future__ import annotations
 
+import importlib.util
 import ipaddress
 import json
+import logging
 import os
 import socket
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpmf.errors import InvalidArgument, MissingExtra
+from dpmf.errors import DpmfError, InvalidArgument, MissingExtra
 from dpmf.model import Release
 from dpmf.serve.about import check_certified
 
+logger = logging.getLogger(__name__)
+
 _SETTINGS = "DPMF_SERVE"  # how workers, which are new processes, learn what to serve
-_MOST_WAITING = 2048
+_MOST_WAITING, _MOST_AT_ONCE = 2048, 1024
 _KEEP_ALIVE, _GRACE = 15, 10  # seconds
 
 
@@ -63,15 +68,25 @@ class Serving:
 
 
 def application_of(serving: Serving) -> Any:
-    """Return the application, or raise what is wrong with the release."""
+    """Return the application, or raise what is wrong with the release, or missing."""
+    if importlib.util.find_spec("uvicorn") is None:
+        raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'")
     from dpmf.serve.service import build
 
     return build(Path(serving.folder), recommends=serving.recommends, check=serving.check)
 
 
 def application() -> Any:
-    """Return the application of a worker."""
-    return application_of(Serving(**json.loads(os.environ[_SETTINGS])))
+    """Return the application of a worker; one that starts while there is no good release waits for one."""
+    serving, said = Serving(**json.loads(os.environ[_SETTINGS])), ""
+    while True:
+        try:
+            return application_of(serving)
+        except DpmfError as error:
+            if str(error) != said:
+                said = str(error)
+                logger.warning("a worker waits for a release: %s", said)
+            time.sleep(1.0)
 
 
 def serve(serving: Serving, application: Any, sock: socket.socket) -> None:
@@ -82,16 +97,15 @@ def serve(serving: Serving, application: Any, sock: socket.socket) -> None:
         application: as `application_of` returns it; several workers make one each.
         sock: where to listen, as `bound` returns it.
     """
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'") from None
+    import uvicorn
+
     several = serving.workers > 1
     os.environ[_SETTINGS] = json.dumps(asdict(serving))
     uvicorn.run(
         "dpmf.serve.running:application" if several else application, factory=several, fd=sock.fileno(),
         workers=serving.workers, log_config=None, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_GRACE, backlog=_MOST_WAITING,
+        http="dpmf.serve.patience:Patient", ws="none", limit_concurrency=_MOST_AT_ONCE,
     )  # fmt: skip
 
 
@@ -111,4 +125,5 @@ def bound(serving: Serving) -> socket.socket:
         where = f"{serving.host} port {serving.port}"
         raise InvalidArgument(f"cannot listen on {where}: {error.strerror or error}") from None
     sock.set_inheritable(True)
+    sock.listen(_MOST_WAITING)
     return sock

@@ -8,6 +8,7 @@ of it is kept or logged. This module alone imports FastAPI.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 MOST_RATINGS = 1000
 MOST_ASKED = 100
+_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 _LABEL = "Sends ratings to this server, which keeps and logs nothing of them. The page does without it."
 Count = Annotated[int, Query(ge=1, le=MOST_ASKED, description="How many at most.")]
 
@@ -131,7 +133,7 @@ def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -
     @app.exception_handler(RequestValidationError)
     async def point_out(request: Request, error: RequestValidationError) -> JSONResponse:
         # Where and what, without what was sent: it need not go back, and may be no JSON at all.
-        found = [{name: one[name] for name in ("loc", "msg", "type")} for one in error.errors()]
+        found = [{"loc": one["loc"][:2], "msg": one["msg"], "type": one["type"]} for one in error.errors()]
         return JSONResponse({"detail": found}, 422)
 
     _add_questions(app, live, recommends)
@@ -202,6 +204,16 @@ def _whole(number: Any) -> Any:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+def _text(name: Any) -> Any:
+    """Refuse half a character, which JSON can spell and nobody can send back."""
+    if isinstance(name, str):
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError("an item should be text") from None
+    return name
+
+
 def _asked(scale: Scale) -> Any:
     """Return the type of somebody's own ratings: the description of the service says which there can be."""
     rating = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
@@ -210,7 +222,10 @@ def _asked(scale: Scale) -> Any:
         "Asked",
         __config__=ConfigDict(extra="forbid"),
         __doc__="Somebody's own ratings.",
-        ratings=(dict[str, rating], Field(min_length=1, max_length=MOST_RATINGS, description=what)),
+        ratings=(
+            dict[Annotated[str, BeforeValidator(_text)], rating],
+            Field(min_length=1, max_length=MOST_RATINGS, description=what),
+        ),
         k=(Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True), BeforeValidator(_whole)], 10),
     )
 
@@ -232,10 +247,13 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
 
 
 def _add_files(app: FastAPI, live: Live) -> None:
-    """Add the files of the page."""
+    """Add the files of the page; and since nobody else answers HEAD, that of what is answered by GET."""
+    answered = {getattr(route, "path", "") for route in app.routes if "GET" in getattr(route, "methods", ())}
 
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def file(path: str, request: Request) -> Response:
+        if request.method == "HEAD" and f"/{path}" in answered:
+            return Response(media_type="application/json")
         content = live.now.files.get(path)
         if content is None:
             raise HTTPException(404, "there is nothing of this name")
@@ -248,7 +266,7 @@ def _sent(content: Content, request: Request) -> Response:
     if content.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     body = content.plain
-    if content.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+    if content.compressed is not None and _GZIP.search(request.headers.get("accept-encoding", "")):
         body = content.compressed
         headers["Content-Encoding"] = "gzip"
     return Response(body, headers=headers, media_type=content.media_type)

@@ -10,8 +10,9 @@ All of it is static. The release is there as it was saved, in 32 bits: what the 
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -25,6 +26,7 @@ from dpmf.model.release import FACTS_FILE, TENSOR_FILE
 from dpmf.serve.about import about_release, check_certified
 
 ABOUT_FILE = "about.json"
+_OURS = re.compile(r"about\.json|index\.html|style\.css|js/[\w/-]+\.js|release/release\.(json|safetensors)")
 RELEASE_FOLDER = "release"
 
 # What index.html says of itself, for hosts that send no headers. The worker is started from a blob so that it
@@ -59,6 +61,19 @@ def page_files() -> Mapping[str, bytes]:
     return MappingProxyType(_read(resources.files("dpmf.serve") / "page", ""))
 
 
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A release and the files of its page, made of the same bytes.
+
+    Attributes:
+        release: what is shown.
+        files: what is sent, by relative path.
+    """
+
+    release: Release
+    files: Mapping[str, bytes]
+
+
 def site_files(folder: str | Path, *, accept_unproven: bool = False) -> Mapping[str, bytes]:
     """Return a whole site: the page, a release as it was saved, and what is said about it.
 
@@ -70,17 +85,38 @@ def site_files(folder: str | Path, *, accept_unproven: bool = False) -> Mapping[
         NotCertified: it is not certified, and that was not accepted.
         NotVerified: its epsilon does not follow from what was done.
     """
+    site = read_site(folder)
+    check_certified(site.release, accept_unproven=accept_unproven, name=str(folder))
+    return site.files
+
+
+def read_site(folder: str | Path) -> Site:
+    """Read a release once, and return it with its page; whether it may be shown to anybody is not asked here.
+
+    Raises:
+        DamagedFile: it is damaged, or was replaced while it was read.
+        NotVerified: its epsilon does not follow from what was done.
+    """
     folder = Path(folder)
+    before = _bytes_of(folder)
     release = Release.load(folder)
-    check_certified(release, accept_unproven=accept_unproven, name=str(folder))
-    saved = {name: (folder / name).read_bytes() for name in (FACTS_FILE, TENSOR_FILE)}
-    if json.loads(saved[FACTS_FILE].decode("utf-8-sig"))["sha256"] != hashlib.sha256(saved[TENSOR_FILE]).hexdigest():
+    saved = _bytes_of(folder)
+    if saved != before or None in saved.values():
         raise DamagedFile(f"{folder} changed while it was read: try again")
-    files = dict(page_files())
-    files |= {f"{RELEASE_FOLDER}/{name}": content for name, content in saved.items()}
+    files = {**page_files(), **{f"{RELEASE_FOLDER}/{name}": content or b"" for name, content in saved.items()}}
     about = {**about_release(release, str(folder)), "files": sorted([*files, ABOUT_FILE])}
+    # By these the page sees whether what it fetched belongs together.
+    about["sha256"] = {
+        name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name.startswith("release/")
+    }
     files[ABOUT_FILE] = dump_json(about).encode()
-    return files
+    return Site(release, files)
+
+
+def _bytes_of(folder: Path) -> dict[str, bytes | None]:
+    return {
+        name: (folder / name).read_bytes() if (folder / name).is_file() else None for name in (FACTS_FILE, TENSOR_FILE)
+    }
 
 
 def export_site(folder: str | Path, out: str | Path, *, accept_unproven: bool = False) -> Mapping[str, bytes]:
@@ -93,6 +129,8 @@ def export_site(folder: str | Path, out: str | Path, *, accept_unproven: bool = 
     """
     files = site_files(folder, accept_unproven=accept_unproven)
     out = Path(out)
+    if out.resolve().is_relative_to(Path(folder).resolve()):
+        raise InvalidArgument(f"{out} lies in the release {folder}: choose a folder that is apart")
     _check_ours(out, files)
     with new_folder(out, may_replace={name.partition("/")[0] for name in (*files, *_older(out))}) as work:
         for name, content in files.items():
@@ -119,7 +157,7 @@ def _older(out: Path) -> list[str]:
         return []
     if not isinstance(about, dict) or about.get("format") != "dpmf-site" or not isinstance(about.get("files"), list):
         return []
-    return [name for name in about["files"] if isinstance(name, str)]
+    return [name for name in about["files"] if isinstance(name, str) and _OURS.fullmatch(name)]
 
 
 def _read(folder: Traversable, prefix: str) -> dict[str, bytes]:
