@@ -79,6 +79,9 @@ def site_files(folder: str | Path, *, accept_unproven: bool = False) -> Mapping[
     files = dict(page_files())
     files |= {f"{RELEASE_FOLDER}/{name}": content for name, content in saved.items()}
     about = {**about_release(release, str(folder)), "files": sorted([*files, ABOUT_FILE])}
+    about["sha256"] = {
+        name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name.startswith("release/")
+    }
     files[ABOUT_FILE] = dump_json(about).encode()
     return files
 

@@ -29,7 +29,7 @@ async function start() {
     for (const view of views) view.render();
   });
   const { about, facts, buffer } = await load();
-  fillPrivacy({ about, sizes: buffer.byteLength });
+  fillPrivacy({ about, facts, sizes: buffer.byteLength });
   forbidConnections();
   const engine = await startEngine();
   forbidEverything();
