@@ -23,10 +23,13 @@ export function makeCatalogue({ ids, titles, genres }) {
     genres: byCount,
     coloured: [...coloured.keys()],
     colourOf: (position) => coloured.get(listed[position][0]) ?? COLOURS,
-    /** Return the position of an item by id, then by a title that only one item has; null if there is none. */
+    /**
+     * Return the position of an item by id, or by a title that only one item has if there is no such id; null if there
+     * is none, or if the item with this id is called something else: ids of another catalogue may mean other items.
+     */
     find(id, title) {
       const found = byId.get(id);
-      if (found) return found.find((position) => titles[position] === title) ?? found[0];
+      if (found) return found.find((position) => titles[position] === title) ?? null;
       return byTitle.get(title) ?? null;
     },
     /** Return the positions of items whose titles hold all words, the closest first. */

@@ -1,31 +1,40 @@
-// Fetches what the page needs, once, and checks that it arrived whole.
+// Fetches what the page needs, once, and checks that it is whole and of one release.
 
 import { Damaged, Unreachable } from "./errors.js";
 import { checkFacts } from "./release.js";
+import { sha256 } from "./sha256.js";
 
-/** Return {about, facts, buffer}: what is said about the release, release.json, and the bytes of its tensors. */
+const FACTS = "release/release.json";
+const TENSORS = "release/release.safetensors";
+const AGAIN = 3;
+const PAUSE = 300; // milliseconds
+
+/**
+ * Return {about, facts, buffer}: what is said about the release, release.json, and the bytes of its tensors. Files of
+ * two releases may arrive when one replaces the other, or from a cache: then all are fetched again, a few times.
+ */
 export async function load() {
-  const about = json(await fetched("about.json", "default"), "about.json");
-  if (about?.format !== "dpmf-site") throw new Damaged("about.json does not describe a site");
-  try {
-    return { about, ...(await release("default")) };
-  } catch (error) {
-    if (!(error instanceof Damaged)) throw error;
-    return { about, ...(await release("reload")) }; // a cache may hold one file of an older release
+  for (let again = 0; ; again++) {
+    try {
+      return await fetchAll(again ? "reload" : "default");
+    } catch (error) {
+      if (!(error instanceof Damaged) || again === AGAIN) throw error;
+    }
+    await new Promise((done) => setTimeout(done, PAUSE));
   }
 }
 
-async function release(cache) {
-  const [text, buffer] = await Promise.all([
-    fetched("release/release.json", cache),
-    fetched("release/release.safetensors", cache),
-  ]);
+async function fetchAll(cache) {
+  const [said, text, buffer] = await Promise.all(["about.json", FACTS, TENSORS].map((path) => fetched(path, cache)));
+  const about = json(said, "about.json");
+  if (about?.format !== "dpmf-site") throw new Damaged("about.json does not describe a site");
+  for (const [path, content] of [[FACTS, text], [TENSORS, buffer]]) {
+    if ((await sha256(content)) !== about.sha256?.[path]) throw new Damaged(`${path} is not the one that about.json describes`);
+  }
   const facts = json(text, "release.json");
   checkFacts(facts);
-  if ((await isWhole(buffer, facts.sha256)) === false) {
-    throw new Damaged("the item factors are not those that release.json describes");
-  }
-  return { facts, buffer };
+  if (about.sha256[TENSORS] !== facts.sha256) throw new Damaged("the item factors are not those that release.json describes");
+  return { about, facts, buffer };
 }
 
 async function fetched(path, cache) {
@@ -45,11 +54,4 @@ function json(buffer, name) {
   } catch {
     throw new Damaged(`${name} is not JSON`);
   }
-}
-
-/** Return whether bytes have this SHA-256; undefined where the browser does not tell (pages that are not secure). */
-async function isWhole(buffer, sha256) {
-  if (!globalThis.crypto?.subtle) return undefined;
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", buffer));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("") === sha256;
 }

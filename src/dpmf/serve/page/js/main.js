@@ -8,7 +8,7 @@ import { Damaged, Unreachable } from "./errors.js";
 import { load } from "./load.js";
 import { forbidConnections, forbidEverything } from "./lock.js";
 import { makeScale } from "./scale.js";
-import { makeStore, openStorage, storageName } from "./store.js";
+import { makeReader, makeStore, migrate, oldName, openStorage, storageName } from "./store.js";
 import { startTheme } from "./theme.js";
 import { makeDiscover } from "./views/discover.js";
 import { makeItemView } from "./views/item.js";
@@ -29,7 +29,7 @@ async function start() {
     for (const view of views) view.render();
   });
   const { about, facts, buffer } = await load();
-  fillPrivacy({ about, sizes: buffer.byteLength });
+  fillPrivacy({ about, facts, sizes: buffer.byteLength });
   forbidConnections();
   const engine = await startEngine();
   forbidEverything();
@@ -51,7 +51,7 @@ async function start() {
 
   const update = () => {
     const begun = performance.now();
-    const used = app.store.used().sort((one, other) => one.position - other.position);
+    const used = [...app.store.used()].sort((one, other) => one.position - other.position);
     const content = {
       items: used.map((entry) => entry.position), values: used.map((entry) => entry.rating),
       k: app.wanted, genre: app.genre,
@@ -76,7 +76,7 @@ async function start() {
     update();
   };
   app.store.onChange(update);
-  window.addEventListener("storage", (event) => event.key === storageName(location.pathname) && app.store.reread());
+  window.addEventListener("storage", (event) => event.key === app.store.name && app.store.reread());
   update();
 }
 
@@ -84,7 +84,11 @@ function makeApp(storage, facts, engine) {
   const implicit = facts.feedback === "implicit";
   const catalogue = makeCatalogue(facts.items);
   const scale = makeScale(facts.scale, implicit);
-  const store = makeStore({ storage, name: storageName(location.pathname), catalogue, scale, implicit });
+  const reader = makeReader({ catalogue, scale, implicit });
+  const site = oldName(location.pathname);
+  const name = storageName(location.pathname, { feedback: implicit ? "implicit" : "explicit", lo: scale.lo, hi: scale.hi });
+  migrate(storage, site, name, reader);
+  const store = makeStore({ storage, name, site, reader, catalogue });
   document.body.classList.toggle("implicit", implicit);
   return { catalogue, scale, store, engine, wanted: FIRST, genre: "", scores: null, best: [], taste: { x: 0, y: 0, share: 0 } };
 }

@@ -4,10 +4,10 @@ import { $, h } from "../dom.js";
 
 const DOTS = 100;
 
-/** Fill the view from about.json. It does not change afterwards. */
-export function fillPrivacy({ about, sizes }) {
-  const banner = $("banner");
-  banner.hidden = about.certified;
+/** Fill the view from about.json and the guarantee of release.json. It does not change afterwards. */
+export function fillPrivacy({ about: said, facts, sizes }) {
+  const about = agreed(said, facts.guarantee);
+  $("banner").hidden = about.certified;
   if (!about.certified) $("banner-words").textContent = bannerWords(about);
   $("chip").textContent = chipWords(about);
   $("chip").dataset.certified = String(about.certified);
@@ -16,6 +16,14 @@ export function fillPrivacy({ about, sizes }) {
   $("downloaded").textContent =
     `${about.items.toLocaleString("en")} items with ${about.factors} numbers each (${sizeWords(sizes)}), ` +
     "the same for everybody.";
+}
+
+/** Return what is said about a release; no promise unless the release itself says so, too. */
+function agreed(about, guarantee) {
+  if (about.certified !== true) return { ...about, certified: false };
+  if (guarantee?.certified === true && guarantee.mode === about.mode && guarantee.epsilon === about.epsilon) return about;
+  const summary = "What this site says about the release is not what the release says about itself.";
+  return { ...about, certified: false, mode: "none", epsilon: null, summary, sections: [] };
 }
 
 function bannerWords({ mode }) {
@@ -46,7 +54,7 @@ function promise(about) {
         h("li.chance", {}, "right by chance alone"),
         h("li.gain", {}, "the most that the release can add"),
         h("li.none", {}, "wrong, whatever they do")),
-      facts([
+      factList([
         ["ε", short(about.epsilon), "the smaller, the less can be learnt about you"],
         ["δ", String(about.delta), "the probability for which this is not promised"],
         ["Unit", about.unit, `${whose} are protected`.replace("one rating of yours are", "one rating of yours is")],
@@ -61,10 +69,10 @@ function noPromise(about) {
   if (about.epsilon !== null) {
     rows.push(["ε", short(about.epsilon), "claimed"], ["δ", String(about.delta), "claimed"], ["Unit", about.unit, "of the claim"]);
   }
-  return [h("div", {}, h("p.lead", {}, "Nothing is proven about this release."), h("p", {}, about.summary), facts(rows))];
+  return [h("div", {}, h("p.lead", {}, "Nothing is proven about this release."), h("p", {}, about.summary), factList(rows))];
 }
 
-const facts = (rows) =>
+const factList = (rows) =>
   h("dl.facts", {}, ...rows.flatMap(([name, value, words]) => [h("dt", {}, name), h("dd", {}, h("b", {}, value), ` ${words}`)]));
 
 function dots(most) {

@@ -26,15 +26,16 @@ export function makeRatings(app) {
 
   function render() {
     const used = app.store.used();
-    const unused = app.store.entries().length - used.length;
+    const unused = app.store.size - used.length;
     arrange($("rated"), used.map(({ position }) => row(position)).reverse());
     $("rated-count").textContent = used.length ? used.length.toLocaleString("en") : "";
     $("nav-count").textContent = used.length ? used.length.toLocaleString("en") : "";
     $("rated-empty").hidden = used.length > 0;
     $("rated-unused").hidden = unused === 0;
     $("rated-unused").textContent =
-      `${unused} more ${unused === 1 ? "is" : "are"} not in this catalogue: kept, and not used.`;
-    for (const id of ["export", "erase"]) $(id).disabled = app.store.entries().length === 0;
+      `${unused} more ${unused === 1 ? "is" : "are"} not in this catalogue or not on its scale: kept, and not used.`;
+    $("export").disabled = app.store.size === 0;
+    $("erase").disabled = app.store.isEmpty;
     $("not-kept").hidden = app.store.isKept;
   }
 
