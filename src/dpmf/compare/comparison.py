@@ -20,7 +20,7 @@ import contextlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -115,6 +115,10 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
         ),  # fmt: skip
         "profiles": plan.profiles is not None,
     }
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in fields.items()}
 
 
 def _facts(ratings: Ratings, command: str) -> dict[str, Any]:
