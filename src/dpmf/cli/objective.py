@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import was_given
 from dpmf.cli.output import print_table
 from dpmf.errors import InvalidArgument
 
@@ -57,16 +56,6 @@ def check_profiles(
     if not profiles.is_dir() and (profiles_epsilon is not None or public):
         raise InvalidArgument(f"--profiles {profiles} is no folder with a release: leave --profiles-epsilon and "
                               "--profiles-public out")  # fmt: skip
-
-
-def check_objective(mode: str, epsilon: float, neighbours: str) -> None:
-    """Refuse what the promise, or the claim, is not about."""
-    if epsilon == math.inf:
-        return
-    if neighbours != "replace" and was_given("neighbours"):
-        raise InvalidArgument(f"--neighbours {neighbours}: what objective protects is a rating that is replaced")
-    if mode == "paper" and was_given("delta"):
-        raise InvalidArgument("--delta means nothing for the claim about objective, which has none: leave it out")
 
 
 def read_profiles(path: Path | None, epsilon: float | None, public: bool, delta: float) -> Profiles | None:

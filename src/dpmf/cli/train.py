@@ -12,7 +12,6 @@ import click
 
 from dpmf.cli.gaussian import claim_report, overall_delta, print_claim
 from dpmf.cli.objective import (
-    check_objective,
     check_profiles,
     objective_report,
     print_objective,
@@ -28,7 +27,6 @@ from dpmf.cli.options import (
     reading_arguments,
     reading_options,
     split_option,
-    was_given,
 )
 from dpmf.cli.output import json_option, print_json, progress
 from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
@@ -36,6 +34,7 @@ from dpmf.cli.sketching import print_sketch, sketch_report
 from dpmf.cli.train_options import (
     check_claim,
     check_mode,
+    check_neighbours_and_delta,
     checkpoint_of,
     ledger_of,
     private_options,
@@ -112,47 +111,28 @@ def train(
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
     from dpmf.methods import SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
+    from dpmf.methods.budgeting import private_fields
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
-    from dpmf.privacy import Budget
     from dpmf.ratings.ondisk import is_store
 
     given: dict[str, Any] = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
     private: dict[str, Any] = {}
-    unit = "user"  # of what a ledger adds up: claims about ratings count as unbounded in any
-    if method == "als":
+    if method == "sgd":
+        refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
+    else:
         assert epsilon is not None
-        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public}
-        given["feedback"] = feedback
-        private = {"user_budgets": read_user_budgets(user_budgets)}
-    elif method in ("sgld", "sketch"):
-        assert epsilon is not None
-        if method == "sketch" and mode == "paper" and was_given("delta"):
-            raise InvalidArgument("--delta means nothing for the claim about a sketch, which has none: leave it out")
-        claimed = "rating" if method == "sketch" and mode == "paper" else "user"  # what the claim is about
-        given |= {"budget": Budget(epsilon, delta, claimed, neighbours), "items_public": items_public}
-        # Without a promise SGLD has no mode to choose; a sketch has one with the published settings.
-        given["mode"] = "paper" if epsilon == math.inf and method == "sgld" else mode
+        check_neighbours_and_delta(method, mode, epsilon, neighbours)
+        given |= private_fields(method, mode, epsilon, delta, neighbours=neighbours, items_public=items_public)
         private = {"user_budgets": read_user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
+    if method == "als":
+        given["feedback"] = feedback
     elif method == "gaussian":
         assert epsilon is not None
-        given |= {"budget": Budget(epsilon, delta, neighbours=neighbours), "items_public": items_public, "mode": mode}
         given |= overall_delta(mode, epsilon, delta, settings)
-        if mode == "paper" and epsilon != math.inf and neighbours != "replace" and was_given("neighbours"):
-            raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
-        private = {"user_budgets": read_user_budgets(user_budgets)}
     elif method == "objective":
-        assert epsilon is not None
-        check_objective(mode, epsilon, neighbours)
-        unit = "rating"
-        given |= {"budget": Budget(epsilon, delta, unit, "replace"), "items_public": items_public, "mode": mode}
-        private = {
-            "user_budgets": read_user_budgets(user_budgets),
-            "profiles": read_profiles(profiles, profiles_epsilon, profiles_public, delta),
-        }
-    else:
-        refuse_private_options(method, items_public, user_budgets, ledger_file, cap)
+        private["profiles"] = read_profiles(profiles, profiles_epsilon, profiles_public, delta)
     configured = configure(
         method, {**{name: value for name, value in given.items() if value is not None}, **parse_settings(settings)}
     )
@@ -175,6 +155,8 @@ def train(
     limit = None if memory is None else parse_size(memory)
     error = "rmse" if feedback == "explicit" else "error"
     if method != "sgd":  # last of all, because it makes a file
+        # What a ledger adds up: claims about ratings count as unbounded in any.
+        unit = "rating" if method == "objective" else "user"
         private["ledger"] = ledger_of(ledger_file, cap, given["budget"], unit)
     turns = configured.n_turns if isinstance(configured, ObjectivePerturbation) else configured.n_epochs
     with progress(f"reading, then training {method}", turns) as advance:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpmf.cli.options import was_given
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -55,6 +56,19 @@ def check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> 
         raise InvalidArgument(
             f"{method} needs --epsilon: a number such as 1 to be private, or inf, which says explicitly: not private"
         )
+
+
+def check_neighbours_and_delta(method: str, mode: str, epsilon: float, neighbours: str) -> None:
+    """Refuse what the promise, or the claim, is not about, if it was asked for and not just left at its default."""
+    claimed = mode == "paper" and epsilon != math.inf
+    if claimed and method in ("sketch", "objective") and was_given("delta"):
+        raise InvalidArgument(f"--delta means nothing for the claim about {method}, which has none: leave it out")
+    if neighbours == "replace" or not was_given("neighbours") or epsilon == math.inf:
+        return
+    if method == "gaussian" and claimed:
+        raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
+    if method == "objective":
+        raise InvalidArgument(f"--neighbours {neighbours}: what objective protects is a rating that is replaced")
 
 
 def refuse_private_options(

@@ -120,6 +120,14 @@ def _ranking(model: Model, test: Ratings, n_threads: int | None) -> dict[str, fl
     return {name: figures[name] for name in ("recall@10", "ndcg@10")}
 
 
+def forget_peak_memory() -> bool:
+    """Let `peak_memory` begin anew from what is resident now; tell whether that could be done."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+        return True
+    return False
+
+
 def peak_memory() -> int | None:
     """Return the most memory this process has had resident, in bytes, or None where that is not known."""
     with contextlib.suppress(OSError, ValueError, StopIteration):

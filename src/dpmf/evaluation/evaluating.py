@@ -30,7 +30,7 @@ from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
 _PAIRS_PER_TASK = 1 << 16
-_POPULARITY = (0.01, 0.1, 0.5, 1.0)
+_GROUPS = (0.01, 0.1, 0.5, 1.0)  # upper ends, as fractions of the items or users, those with most ratings first
 
 
 def evaluate(
@@ -139,11 +139,21 @@ def by_popularity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -
         For the most popular 1 % of the items, those up to 10 %, up to 50 % and the rest: the upper end as a fraction of
         the catalogue, the number of test ratings, and the rmse of each of the errors (NaN if there is no rating).
     """
-    counts = np.bincount(train.items, minlength=train.n_items)
-    rank = np.empty(train.n_items)
-    rank[np.argsort(-counts, kind="stable")] = (np.arange(train.n_items) + 0.5) / train.n_items
-    place, rows, low = rank[test.items], [], 0.0
-    for high in _POPULARITY:
+    return _by_rank(np.bincount(train.items, minlength=train.n_items), test.items, errors)
+
+
+def by_activity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
+    """Return how well people with few ratings fare beside those with many; as `by_popularity`, of users."""
+    return _by_rank(np.diff(train.indptr), test.users, errors)
+
+
+def _by_rank(
+    counts: NDArray[np.int64], of: NDArray[np.int32], errors: tuple[NDArray[np.float64], ...]
+) -> list[tuple[float, int, list[float]]]:
+    rank = np.empty(len(counts))
+    rank[np.argsort(-counts, kind="stable")] = (np.arange(len(counts)) + 0.5) / len(counts)
+    place, rows, low = rank[of], [], 0.0
+    for high in _GROUPS:
         chosen = (place > low) & (place <= high)
         found = [rmse(error[chosen]) if chosen.any() else float("nan") for error in errors]
         rows.append((high, int(chosen.sum()), found))

@@ -1,0 +1,145 @@
+"""A comparison in a folder: what was asked, on what data, with what software; rows beside it; and a report of both.
+
+The folder is for whoever holds the data, and nobody else can read it: figures about held-out ratings are outside any
+guarantee. It remembers what it compares, so that the same command goes on after an interruption, and more epsilons,
+methods or repeats can be added, but nothing else can be mixed in.
+
+>>> import tempfile
+>>> from dpmf.compare.sweep import points_of
+>>> from dpmf.ratings.synthetic import make
+>>> plan = Sweep(points_of(["als"], ["certified"], [5.0]), repeats=1, settings={"als": {"n_epochs": 1}})
+>>> with Comparison.open(Path(tempfile.mkdtemp()) / "new", plan, make(80, 40), command="dpmf compare") as one:
+...     rows = one.run(n_threads=1)
+>>> len(rows), one.facts["data"]["users"]
+(4, 80)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dpmf.compare.results import Row, Table
+from dpmf.compare.sweep import Progress, Sweep, sweep
+from dpmf.engine.journal import alone_in
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write_text
+from dpmf.methods.resuming import fingerprint_of
+from dpmf.ratings import Ratings
+from dpmf.ratings.describing import describe
+from dpmf.version import __version__
+
+ROWS, FACTS, REPORT, PICTURE = "runs.csv", "comparison.json", "report.html", "accuracy.png"
+_FILES = (ROWS, FACTS, REPORT, PICTURE, ".lock")
+_FORMAT = {"format": "dpmf-comparison", "version": 1}
+_PACKAGES = ("numpy", "scipy", "numba", "dp-accounting", "cryptography", "matplotlib")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A folder that is being worked in; make one with `open`.
+
+    Attributes:
+        folder: where.
+        plan: what is compared.
+        ratings: on what.
+        facts: what a report says about it, in JSON values: command, versions, machine, data.
+    """
+
+    folder: Path
+    plan: Sweep
+    ratings: Ratings
+    facts: dict[str, Any]
+
+    @staticmethod
+    @contextlib.contextmanager
+    def open(folder: Path, plan: Sweep, ratings: Ratings, *, command: str) -> Iterator[Comparison]:
+        """Yield a comparison, new or begun before, that no other process works on.
+
+        Raises:
+            InvalidArgument: the folder holds another comparison, or something else.
+        """
+        check_replaceable(folder, _FILES)
+        plan.check(ratings)
+        identity = _identity(plan, ratings)
+        with alone_in(folder):
+            before = _read(folder / FACTS) if (folder / FACTS).exists() else None
+            if before is not None and before["identity"] != identity:
+                other = next((name for name in identity if before["identity"].get(name) != identity[name]), "format")
+                raise InvalidArgument(
+                    f"{folder} holds a comparison with other {_NAMES.get(other, other)}: repeat it as it was, or "
+                    "choose another folder"
+                )
+            facts = {**_FORMAT, **_facts(ratings, command), "identity": identity}
+            if before is not None:
+                facts["began"] = before["began"]
+            write_text(folder / FACTS, dump_json(facts))
+            yield Comparison(folder, plan, ratings, facts)
+
+    @property
+    def table(self) -> Table:
+        """The rows."""
+        return Table(self.folder / ROWS)
+
+    def run(
+        self, *, n_threads: int | None = None, jobs: int | None = None, progress: Progress = lambda *_: None
+    ) -> list[Row]:
+        """Run what is missing; return all rows that the plan asks for. See `dpmf.compare.sweep.sweep`."""
+        return sweep(self.plan, self.ratings, self.table, n_threads=n_threads, jobs=jobs, progress=progress)
+
+
+_NAMES = {"data": "ratings", "how": "splits", "settings": "settings of methods", "items_public": "public items"}
+
+
+def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
+    """Return what rows of one table have to have in common."""
+    return {
+        "data": fingerprint_of(ratings),
+        "scale": str(ratings.scale),
+        "holdout": plan.holdout,
+        "how": plan.how,
+        "seed": plan.seed,
+        "delta": plan.delta,
+        "neighbours": plan.neighbours,
+        "items_public": plan.items_public,
+        "settings": digest_of(
+            {name: {key: repr(one) for key, one in fields.items()} for name, fields in plan.settings.items()}
+        ),  # fmt: skip
+        "profiles": plan.profiles is not None,
+    }
+
+
+def _facts(ratings: Ratings, command: str) -> dict[str, Any]:
+    return {
+        "command": command,
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "name": ratings.name,
+        "data": describe(ratings),
+        "versions": {"dpmf": __version__, "python": sys.version.split()[0], **_versions()},
+        "machine": {"system": platform.system(), "processor": platform.machine(), "cpus": os.cpu_count()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    facts = read_json(path)
+    if not isinstance(facts, dict) or facts.get("format") != "dpmf-comparison" or "identity" not in facts:
+        raise DamagedFile(f"{path} is not the record of a comparison: choose another folder")
+    if facts.get("version") != _FORMAT["version"]:
+        raise DamagedFile(f"{path} is of format {facts.get('version')}, which this version of dpmf does not know")
+    return facts

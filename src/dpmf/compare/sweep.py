@@ -1,0 +1,258 @@
+"""Running methods at several epsilons, several times each, with all that is needed to go on after an interruption.
+
+Every repeat has a split, a start and noise of its own, the same split for all methods. The first is run one method
+after the other on all threads, and is what time and memory are taken from. In the others, which are not timed, runs go
+on side by side: the result does not depend on the number of threads.
+
+>>> from dpmf.compare.results import Table
+>>> from dpmf.ratings.synthetic import make
+>>> import tempfile
+>>> from pathlib import Path
+>>> plan = Sweep(points_of(["als"], ["certified"], [5.0]), repeats=2, settings={"als": {"n_epochs": 1}})
+>>> rows = sweep(plan, make(80, 40), Table(Path(tempfile.mkdtemp()) / "runs.csv"), n_threads=1)
+>>> sorted({row.method for row in rows}), len(rows)
+(['als', 'own-mean', 'popular', 'sgd'], 8)
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpmf.compare.measuring import Parts, measured, references
+from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
+from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.methods import METHODS, Method, configure
+from dpmf.methods.budgeting import MODES, private_fields
+from dpmf.methods.checks import declared
+from dpmf.methods.profiles import Profiles
+from dpmf.model import EpochRecord
+from dpmf.privacy.budget import DEFAULT_DELTA
+from dpmf.ratings import Ratings
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of runs that have ended, that of all, and what is going on."""
+_MOST_REPEATS = 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method with a promise: what is run once in every repeat.
+
+    Attributes:
+        method: its name on the command line.
+        mode: "certified", "paper", or "none" with an infinite epsilon.
+        epsilon: what is asked for.
+    """
+
+    method: str
+    mode: str
+    epsilon: float
+
+    def __str__(self) -> str:
+        if self.mode == "none":
+            return f"{self.method}, not private"
+        return f"{self.method} ε={self.epsilon:g} {'certified' if self.mode == 'certified' else 'as claimed'}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is compared with what.
+
+    Attributes:
+        points: see `points_of`; what is reached without privacy is always run as well.
+        repeats: how often each is run.
+        holdout, how: what is held out, see `Ratings.split`.
+        seed: of the first repeat; each further one has the next.
+        delta, neighbours: of promises. Claims have those of the paper.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        settings: fields of methods, by method.
+        profiles: for certified runs of objective.
+    """
+
+    points: tuple[Setting, ...]
+    repeats: int = 3
+    holdout: float = 0.1
+    how: str = "random"
+    seed: int = 0
+    delta: float = DEFAULT_DELTA
+    neighbours: str = "add-remove"
+    items_public: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    profiles: Profiles | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.repeats <= _MOST_REPEATS:
+            raise InvalidArgument(f"repeats={self.repeats} should be a whole number from 1 to {_MOST_REPEATS}")
+        unused = sorted(set(self.settings) - {one.method for one in self.all_points})
+        if unused:
+            raise InvalidArgument(f"settings of {unused[0]}, which is not compared: name it among the methods")
+        for point in self.all_points:
+            self.configured(point, self.seed)  # a field that a method refuses is told before anything is read
+
+    @property
+    def all_points(self) -> tuple[Setting, ...]:
+        """The points, and first of all the line that they are held against."""
+        return Setting(NON_PRIVATE, "none", math.inf), *self.points
+
+    def configured(self, point: Setting, seed: int) -> Method:
+        """Return the method of a point."""
+        mode = "certified" if point.mode == "none" else point.mode
+        private = private_fields(
+            point.method, mode, point.epsilon, self.delta, neighbours=_neighbours(point, self.neighbours),
+            items_public=self.items_public,
+        )  # fmt: skip
+        return configure(point.method, {"seed": seed, **private, **self.settings.get(point.method, {})})
+
+    def check(self, ratings: Ratings) -> None:
+        """Refuse data that no private run could use."""
+        if any(point.mode != "none" for point in self.points):
+            declared(ratings, self.items_public)
+        if self.profiles is not None:
+            self.profiles.check(ratings)
+
+
+def _neighbours(point: Setting, neighbours: str) -> str:
+    """Return what a promise is about; claims are about what the paper says."""
+    return neighbours if point.mode == "certified" else "add-remove"
+
+
+def points_of(
+    methods: Sequence[str], modes: Sequence[str], epsilons: Sequence[float], *, with_profiles: bool = False
+) -> tuple[Setting, ...]:
+    """Return what to run: every method, in those of the modes that it has, at every epsilon.
+
+    Args:
+        methods: names on the command line.
+        modes: "certified", "paper" or both.
+        epsilons: infinity runs a method without privacy, once for all modes.
+        with_profiles: whether there are profiles, without which objective cannot be certified.
+    """
+    points: dict[Setting, None] = {}
+    for method in methods:
+        if method not in METHODS:
+            raise InvalidArgument(f"method {method!r} is not known: choose from {', '.join(METHODS)}")
+        if method == NON_PRIVATE:
+            continue  # is run in any case
+        possible = [mode for mode in modes if mode in MODES[method] and _can_run(method, mode, with_profiles)]
+        if not possible:
+            remedy = "add paper to --modes, or give --profiles" if method == "objective" else "add certified to --modes"
+            raise InvalidArgument(f"{method} has no mode {' or '.join(modes)} here: {remedy}")
+        for epsilon in epsilons:
+            for mode in possible if math.isfinite(epsilon) else ["none"]:
+                points[Setting(method, mode, epsilon)] = None
+    return tuple(points)
+
+
+def _can_run(method: str, mode: str, with_profiles: bool) -> bool:
+    return method != "objective" or mode != "certified" or with_profiles
+
+
+def sweep(
+    plan: Sweep,
+    ratings: Ratings,
+    table: Table,
+    *,
+    n_threads: int | None = None,
+    jobs: int | None = None,
+    progress: Progress = lambda done, total, note: None,
+) -> list[Row]:
+    """Run what the table does not have yet, and return all rows of the plan.
+
+    A method that cannot be run as asked, or diverges, leaves a row that says so; it is tried again by the next call.
+
+    Args:
+        plan: what is compared.
+        ratings: on what.
+        table: where rows go as they come.
+        n_threads: all CPUs by default.
+        jobs: how many runs go on side by side where they are not timed; as many as threads by default.
+        progress: see `Progress`.
+    """
+    plan.check(ratings)
+    n_threads = thread_count(n_threads)
+    jobs = n_threads if jobs is None else min(thread_count(jobs), n_threads)
+    done = {row.key for row in table.rows() if not row.error} if table.path.exists() else set()
+    wanted = {_key(point, repeat) for point in plan.all_points for repeat in range(plan.repeats)}
+    runs = _Runs(plan, table, progress, len(wanted - done))
+    for repeat in range(plan.repeats):
+        pending = [point for point in plan.all_points if _key(point, repeat) not in done]
+        unreferenced = not {(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR)} <= done
+        if not pending and not unreferenced:
+            continue
+        parts = Parts.of(ratings, holdout=plan.holdout, seed=plan.seed + repeat, how=plan.how)
+        if not len(parts.test) or not len(parts.train):
+            raise InvalidArgument(f"holdout={plan.holdout:g} leaves nothing to test on or to learn from: change it")
+        if unreferenced:
+            for row in references(parts, Row("", "none", math.inf, repeat, plan.seed + repeat), n_threads):
+                table.append(row)
+        if repeat == 0 or jobs == 1:
+            for point in pending:
+                runs.run(point, repeat, parts, n_threads, alone=True)
+        else:
+            runs.run_side_by_side(pending, repeat, parts, jobs, max(1, n_threads // jobs))
+    wanted |= {(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR) for repeat in range(plan.repeats)}
+    return [row for row in table.rows() if row.key in wanted]
+
+
+def _key(point: Setting, repeat: int) -> tuple[str, str, float, int]:
+    return point.method, point.mode, point.epsilon, repeat
+
+
+class _Stopped(Exception):
+    """Another run was stopped, so this one ends, too."""
+
+
+class _Runs:
+    """What is to be run, and how far it is."""
+
+    def __init__(self, plan: Sweep, table: Table, progress: Progress, total: int) -> None:
+        self._plan, self._table, self._progress = plan, table, progress
+        self._total, self._ended = total, 0
+        self._lock, self._stopping = threading.Lock(), threading.Event()
+
+    def run(self, point: Setting, repeat: int, parts: Parts, n_threads: int, *, alone: bool) -> None:
+        """Run one, and write its row."""
+        seed = self._plan.seed + repeat
+        row = Row(point.method, point.mode, point.epsilon, repeat, seed)
+        name = f"{point}, repeat {repeat + 1} of {self._plan.repeats}"
+
+        def after(record: EpochRecord) -> None:
+            if self._stopping.is_set():
+                raise _Stopped
+            self._tell(f"{name}: epoch {record.epoch}")
+
+        try:
+            self._tell(name)
+            row = measured(
+                self._plan.configured(point, seed), parts, row, n_threads=n_threads, alone=alone, callbacks=[after],
+                profiles=self._plan.profiles if point.mode == "certified" else None,
+            )  # fmt: skip
+        except DpmfError as error:
+            row = Row(point.method, point.mode, point.epsilon, repeat, seed, error=str(error))
+        with self._lock:
+            self._table.append(row)
+            self._ended += 1
+        self._tell(name)
+
+    def run_side_by_side(
+        self, points: Sequence[Setting], repeat: int, parts: Parts, jobs: int, n_threads: int
+    ) -> None:  # fmt: skip
+        """Run several at a time; if one is interrupted, all are."""
+
+        def work(task: int) -> None:
+            try:
+                self.run(points[task], repeat, parts, n_threads, alone=False)
+            except BaseException:
+                self._stopping.set()
+                raise
+
+        run_tasks(work, len(points), jobs)
+
+    def _tell(self, note: str) -> None:
+        with self._lock:
+            self._progress(self._ended, self._total, note)
