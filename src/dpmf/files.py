@@ -34,10 +34,15 @@ _CHUNK = 1 << 20
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole text file atomically, as UTF-8."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a whole file atomically."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())

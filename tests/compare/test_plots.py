@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -30,8 +31,8 @@ def test_the_picture_of_the_demonstration_is_a_png_file(model: Model, tmp_path: 
 
 
 def test_a_picture_that_fails_leaves_no_file(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: object, path: Path, **_: object) -> None:
-        path.write_bytes(b"half")
+    def fail(self: object, file: IO[bytes], **_: object) -> None:
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figure.Figure, "savefig", fail)

@@ -46,6 +46,10 @@ def check_chains(
         raise InvalidArgument("--chains means nothing with --mode certified, which rests on no convergence")
     if memory is not None:
         raise InvalidArgument("--chains needs the ratings in memory: leave --memory out")
+    if trace is not None:
+        from dpmf.compare.plots.drawing import format_of
+
+        format_of(trace)  # before the training, not after it
 
 
 def sampling_report(method: SGLD, run: Run, user_budgets: dict[str, float] | None) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""What privacy costs in accuracy: epsilon against a figure.
+
+Epsilons of users and of ratings are different things and never share an axis. What is certified has filled markers and
+solid lines; a published claim has hollow markers, dashed lines and the word "claim" in the legend.
+
+>>> rows = [Row("als", "certified", epsilon, 0, 7, epsilon=epsilon, delta=1e-6, unit="user", neighbours="add-remove",
+...             certified=True, rmse=1 / epsilon) for epsilon in (1.0, 2.0)]
+>>> [(series.label, series.epsilons, series.means) for series in accuracy_series(rows, "rmse", "user")]
+[('als, certified', [1.0, 2.0], [1.0, 0.5])]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmf.compare.plots.drawing import axes, figure, legend_below, log_epsilons, status_style, style_of
+from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
+from dpmf.compare.summary import Point, is_seeded, summarize
+from dpmf.errors import InvalidArgument
+from dpmf.privacy.budget import UNITS, check_unit
+
+METRICS = {
+    "rmse": "rmse on held-out ratings",
+    "mae": "mean absolute error on held-out ratings",
+    "recall": "recall at 10",
+    "ndcg": "ndcg at 10",
+    "kld": "what errors tell about training ratings (kld, nats)",
+}
+_RANKING = ("recall", "ndcg")
+_LINES = {  # of references; neither solid nor dashed, which say certified and claim
+    OWN_MEAN: ("mean of your own ratings (free)", ":", "#000000"),
+    POPULAR: ("most popular, not private", (0, (1, 3)), "#555555"),
+    NON_PRIVATE: ("not private (sgd)", "-.", "#555555"),
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one line shows: a figure of a method in a mode, by epsilon, rising.
+
+    Attributes:
+        method, label: its name, and what the legend says.
+        claim: whether epsilon is a published claim.
+        epsilons: of the guarantee, or the claim.
+        means, least, most: over repeats.
+        repeats: how many there were at each epsilon.
+    """
+
+    method: str
+    label: str
+    claim: bool
+    epsilons: list[float]
+    means: list[float]
+    least: list[float]
+    most: list[float]
+    repeats: list[int]
+
+
+def accuracy_series(rows: Iterable[Row], metric: str, unit: str) -> list[Series]:
+    """Return the lines of one unit of privacy: no seeded noise, no failed runs, nothing about the other unit."""
+    points = [
+        point
+        for point in summarize(row for row in rows if not row.error and not is_seeded(row))
+        if point.unit == unit and metric in point.mean and (point.certified or point.is_claim)
+        and point.epsilon is not None and 0 < point.epsilon < math.inf
+    ]  # fmt: skip
+    several = {
+        "neighbours": len({point.neighbours for point in points}) > 1,
+        "delta": len({point.delta for point in points}) > 1,
+    }
+    lines: dict[str, list[Point]] = {}
+    for point in points:
+        lines.setdefault(_label(point, **several), []).append(point)
+    return [_series(label, sorted(line, key=_epsilon), metric) for label, line in lines.items()]
+
+
+def reference_lines(rows: Iterable[Row], metric: str) -> dict[str, float]:
+    """Return the height of every reference line, by the name of the reference."""
+    found = {
+        point.method: point.mean[metric] for point in summarize(rows) if point.is_reference and metric in point.mean
+    }
+    if metric not in _RANKING:
+        found.pop(POPULAR, None)
+    return {name: found[name] for name in _LINES if name in found}
+
+
+def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: str = "user", ax: Any = None) -> Any:
+    """Draw a figure against epsilon per user, or per rating; bars go from the least to the most of all repeats."""
+    if metric not in METRICS:
+        raise InvalidArgument(f"metric={metric!r} is unknown: it should be one of {', '.join(METRICS)}")
+    check_unit(unit)
+    ax = axes(ax)
+    lines = accuracy_series(rows, metric, unit)
+    for line in lines:
+        colour, marker = style_of(line.method)
+        look = status_style(colour, line.claim)
+        ax.plot(line.epsilons, line.means, marker=marker, label=line.label, lw=1.5, ms=7, **look)
+        _draw_bars(ax, line, colour)
+    for name, height in reference_lines(rows, metric).items():
+        label, style, colour = _LINES[name]
+        ax.axhline(height, linestyle=style, color=colour, lw=1.5, label=label, zorder=1)
+    log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
+    repeated = any(n > 1 for line in lines for n in line.repeats)
+    ax.set(
+        xlabel=f"ε per {unit}", ylabel=METRICS[metric],
+        title="mean of repeats; bars: least to most" if repeated else "one run each",
+    )  # fmt: skip
+    ax.title.set_fontsize("small")
+    legend_below(ax)
+    return ax
+
+
+def units_of(rows: Iterable[Row], metric: str) -> list[str]:
+    """Return the units of privacy that there is something to draw about."""
+    rows = list(rows)
+    return [unit for unit in UNITS if accuracy_series(rows, metric, unit)]
+
+
+def accuracy_figure(rows: Sequence[Row], metric: str = "rmse", size: tuple[float, float] | None = None) -> Any:
+    """Return a figure with one panel per unit of privacy that occurs."""
+    units = units_of(rows, metric)
+    if not units:
+        raise InvalidArgument(f"there is no private run with {metric} in these results, so nothing to draw")
+    picture = figure(*(size or (6.5 * len(units), 5.5)))
+    for unit, ax in zip(units, picture.subplots(1, len(units), squeeze=False)[0], strict=True):
+        accuracy_against_epsilon(rows, metric, unit, ax)
+    return picture
+
+
+def _draw_bars(ax: Any, line: Series, colour: str) -> None:
+    """Draw bars where there is more than one repeat: a single run has no spread."""
+    places = [place for place, n in enumerate(line.repeats) if n > 1]
+    if places:
+        mean = [line.means[place] for place in places]
+        below = [line.means[place] - line.least[place] for place in places]
+        above = [line.most[place] - line.means[place] for place in places]
+        ax.errorbar(
+            [line.epsilons[place] for place in places], mean, yerr=(below, above),
+            fmt="none", ecolor=colour, elinewidth=1, capsize=4, zorder=1.5,
+        )  # fmt: skip
+
+
+def _label(point: Point, neighbours: bool, delta: bool) -> str:
+    """Return what the legend says; what differs between lines is named."""
+    words = [point.method, "paper's claim" if point.is_claim else "certified"]
+    words += [str(point.neighbours)] if neighbours else []
+    words += [f"δ = {point.delta:g}"] if delta and point.delta is not None else []
+    return ", ".join(words)
+
+
+def _epsilon(point: Point) -> float:
+    assert point.epsilon is not None
+    return point.epsilon
+
+
+def _series(label: str, points: list[Point], metric: str) -> Series:
+    first = points[0]
+    mean, least, most = ([getattr(point, kind)[metric] for point in points] for kind in ("mean", "least", "most"))
+    return Series(
+        first.method, label, first.is_claim, [_epsilon(point) for point in points], mean, least, most,
+        repeats=[point.n for point in points],
+    )  # fmt: skip

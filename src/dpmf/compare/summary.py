@@ -1,0 +1,130 @@
+"""What repeated runs say together: mean, least and most of every figure, for tables and pictures alike.
+
+>>> rows = [Row("als", "certified", 1.0, repeat, 7, epsilon=1.0, unit="user", certified=True, rmse=rmse)
+...         for repeat, rmse in enumerate((0.90, 0.94))]
+>>> (point,) = summarize(rows)
+>>> point.n, round(point.mean["rmse"], 3), point.least["rmse"], point.most["rmse"]
+(2, 0.92, 0.9, 0.94)
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmf.compare.results import REFERENCES, Row
+from dpmf.privacy.guarantee import SEEDED
+
+FIGURES = (
+    "rmse", "mae", "recall", "ndcg", "coverage", "kld", "kld_top_users", "rmse_top_users",
+    "seconds", "epoch_seconds", "peak_memory",
+)  # fmt: skip
+_MODES = ("certified", "paper", "none")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the repeats of one run say together.
+
+    Attributes:
+        method, mode, asked: as in `Row`.
+        epsilon, delta, unit, neighbours, certified: of the guarantee; epsilon is the greatest of all repeats.
+        n: repeats that ended; 0 if none did, and then there are no figures.
+        mean, least, most: by name of the figure, over the repeats that have it; those that none has are not there.
+        sd: the standard deviation of a repeat, estimated from them; only where two or more have the figure.
+        guarantee: of a repeat, in full.
+        errors: what kept the others from ending, each once.
+    """
+
+    method: str
+    mode: str
+    asked: float
+    epsilon: float | None
+    delta: float | None
+    unit: str | None
+    neighbours: str | None
+    certified: bool
+    n: int
+    mean: dict[str, float]
+    least: dict[str, float]
+    most: dict[str, float]
+    sd: dict[str, float]
+    guarantee: dict[str, Any]
+    errors: tuple[str, ...]
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is a line that needs no epsilon."""
+        return self.mode == "none" and math.isinf(self.asked) and self.method in REFERENCES
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether epsilon is a published claim."""
+        return self.mode == "paper"
+
+
+def summarize(rows: Iterable[Row]) -> list[Point]:
+    """Return one point per method, mode and epsilon that was asked for.
+
+    Repeats whose guarantees are of different kinds (another unit, other neighbours, another delta, certified or not)
+    are never mixed: each kind has a point of its own. Runs that failed only count in `errors`.
+
+    Returns:
+        References first, then what is about users before what is about ratings, what is certified before what is
+        claimed, and by method and epsilon.
+    """
+    asked: dict[tuple[str, str, float], list[Row]] = defaultdict(list)
+    for row in rows:
+        asked[row.method, row.mode, row.asked].append(row)
+    points: list[Point] = []
+    for alike in asked.values():
+        kinds: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+        for row in alike:
+            if not row.error:
+                kinds[row.unit, row.neighbours, row.delta, row.certified].append(row)
+        errors = tuple(dict.fromkeys(row.error for row in alike if row.error))
+        points += [_point(ended, errors) for ended in kinds.values()] or [_failed(alike[0], errors)]
+    return sorted(points, key=_order)
+
+
+def is_seeded(row: Row) -> bool:
+    """Tell whether the noise of a run came from a seed, so that its epsilon means nothing."""
+    return (row.mode == "certified" and not row.certified) or SEEDED in row.guarantee.get("assumptions", ())
+
+
+def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:
+    values = {name: _finite(getattr(row, name) for row in ended) for name in FIGURES}
+    values = {name: found for name, found in values.items() if found}
+    first = ended[0]
+    return Point(
+        first.method, first.mode, first.asked,
+        max((row.epsilon for row in ended if row.epsilon is not None), default=None),
+        first.delta, first.unit, first.neighbours, first.certified, len(ended),
+        mean={name: statistics.fmean(found) for name, found in values.items()},
+        least={name: min(found) for name, found in values.items()},
+        most={name: max(found) for name, found in values.items()},
+        sd={name: statistics.stdev(found) for name, found in values.items() if len(found) > 1},
+        guarantee=first.guarantee, errors=errors,
+    )  # fmt: skip
+
+
+def _failed(row: Row, errors: tuple[str, ...]) -> Point:
+    return Point(
+        row.method, row.mode, row.asked, row.epsilon, row.delta, row.unit, row.neighbours, row.certified,
+        0, {}, {}, {}, {}, row.guarantee, errors,
+    )  # fmt: skip
+
+
+def _finite(values: Iterable[float | None]) -> list[float]:
+    return [float(value) for value in values if value is not None and math.isfinite(value)]
+
+
+def _order(point: Point) -> tuple[object, ...]:
+    reference = REFERENCES.index(point.method) if point.is_reference else len(REFERENCES)
+    mode = _MODES.index(point.mode) if point.mode in _MODES else len(_MODES)
+    epsilon = point.asked if point.epsilon is None else point.epsilon
+    return reference, {"user": 0, "rating": 1}.get(point.unit or "", 2), mode, point.method, point.asked, epsilon

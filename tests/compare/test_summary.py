@@ -1,0 +1,70 @@
+"""Repeats are summed up, failures are named, and guarantees of different kinds are never mixed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import pytest
+
+from dpmf.compare.results import Row
+from dpmf.compare.summary import is_seeded, summarize
+from dpmf.privacy.guarantee import SEEDED
+
+
+def row(method: str = "als", mode: str = "certified", asked: float = 1.0, repeat: int = 0, **others: Any) -> Row:
+    guarantee = {"epsilon": asked, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
+    return Row(method, mode, asked, repeat, seed=repeat, **{**guarantee, "certified": mode == "certified", **others})
+
+
+def test_repeats_become_mean_least_most_and_standard_deviation() -> None:
+    (point,) = summarize([row(repeat=place, rmse=rmse) for place, rmse in enumerate((0.9, 1.0, 1.4))])
+    assert point.n == 3
+    assert point.mean["rmse"] == pytest.approx(1.1)
+    assert (point.least["rmse"], point.most["rmse"]) == (0.9, 1.4)
+    assert point.sd["rmse"] == pytest.approx(statistics.stdev((0.9, 1.0, 1.4)))
+
+
+def test_what_was_not_measured_is_not_there_and_one_repeat_has_no_deviation() -> None:
+    (point,) = summarize([row(rmse=0.9, recall=math.nan)])
+    assert set(point.mean) == set(point.least) == set(point.most) == {"rmse"}
+    assert point.sd == {}
+
+
+def test_failed_runs_are_named_and_change_no_figure() -> None:
+    (point,) = summarize([row(rmse=0.9), row(repeat=1, rmse=7.0, error="no memory"), row(repeat=2, error="no memory")])
+    assert (point.n, point.mean["rmse"], point.errors) == (1, 0.9, ("no memory",))
+    (alone,) = summarize([row(error="no memory", epsilon=None, unit=None)])
+    assert (alone.n, alone.mean, alone.errors) == (0, {}, ("no memory",))
+
+
+@pytest.mark.parametrize("other", [{"unit": "rating"}, {"neighbours": "replace"}, {"delta": 0.0}, {"certified": False}])
+def test_guarantees_of_different_kinds_are_not_mixed(other: dict[str, Any]) -> None:
+    points = summarize([row(rmse=1.0), row(repeat=1, rmse=2.0, **other)])
+    assert sorted(point.mean["rmse"] for point in points) == [1.0, 2.0]
+
+
+def test_epsilon_is_the_greatest_of_all_repeats() -> None:
+    (point,) = summarize([row(epsilon=0.99), row(repeat=1, epsilon=1.0), row(repeat=2, epsilon=0.98)])
+    assert point.epsilon == 1.0
+
+
+def test_references_come_first_and_epsilons_rise() -> None:
+    nothing: dict[str, Any] = {"epsilon": None, "delta": None, "unit": None, "neighbours": None}
+    points = summarize([
+        row("sgld", "paper", 1.0, unit="rating"), row(asked=4.0), row(asked=0.5), row("gaussian", asked=2.0),
+        row("sgld", "paper"), row("sgd", "none", math.inf, **nothing), row("own-mean", "none", math.inf, **nothing),
+    ])  # fmt: skip
+    assert [(point.method, point.asked, point.unit) for point in points] == [
+        ("own-mean", math.inf, None), ("sgd", math.inf, None), ("als", 0.5, "user"), ("als", 4.0, "user"),
+        ("gaussian", 2.0, "user"), ("sgld", 1.0, "user"), ("sgld", 1.0, "rating"),
+    ]  # fmt: skip
+    assert [point.is_reference for point in points] == [True, True, False, False, False, False, False]
+
+
+def test_seeded_noise_is_recognised_in_both_modes() -> None:
+    assert not is_seeded(row())
+    assert not is_seeded(row(mode="paper"))
+    assert is_seeded(row(certified=False))
+    assert is_seeded(row(mode="paper", guarantee={"assumptions": [SEEDED]}))
