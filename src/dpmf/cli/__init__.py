@@ -4,8 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'serve', 'similar', \
-'simulate', 'train', 'verify']
+['bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'serve', \
+'similar', 'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _COMMANDS = {
     "verify": "dpmf.cli.verify",
     "ledger": "dpmf.cli.ledger",
     "export-site": "dpmf.cli.export_site",
+    "compare": "dpmf.cli.compare",
     "simulate": "dpmf.cli.simulate",
     "serve": "dpmf.cli.serve",
     "data": "dpmf.cli.data",

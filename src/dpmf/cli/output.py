@@ -60,8 +60,8 @@ def say(text: str, style: str = "") -> None:
 
 
 @contextlib.contextmanager
-def progress(description: str, total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """Yield a function (done, note) that moves a progress bar; on a terminal only, on standard error."""
+def progress(description: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Yield a function (done, note, total=None) that moves a progress bar; on a terminal only, on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
@@ -72,7 +72,7 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[int, str
     )  # fmt: skip
     with bar:
         task = bar.add_task(description, total=total, note="")
-        yield lambda done, note: bar.update(task, completed=done, note=note)
+        yield lambda done, note, total=total: bar.update(task, completed=done, note=note, total=total)
 
 
 def _cell(cell: object) -> str:

@@ -110,9 +110,7 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
         "delta": plan.delta,
         "neighbours": plan.neighbours,
         "items_public": plan.items_public,
-        "settings": digest_of(
-            {name: {key: repr(one) for key, one in fields.items()} for name, fields in plan.settings.items()}
-        ),  # fmt: skip
+        "settings": digest_of({name: _texts(fields) for name, fields in plan.settings.items()}),
         "profiles": plan.profiles is not None,
     }
 

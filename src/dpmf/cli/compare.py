@@ -1,0 +1,172 @@
+"""`dpmf compare`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpmf.cli.objective import profile_options, read_profiles
+from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options, split_option
+from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from dpmf.compare.results import Row
+
+
+@click.command()
+@click.argument("data")
+@click.option("--methods", default="als,sgld,gaussian,objective,sketch", show_default=True, metavar="NAME,…",
+              help="What to compare; sgd, which is not private, is always there.")  # fmt: skip
+@click.option("--epsilons", default="0.5,1,2,5,10,20", show_default=True, metavar="E,…",
+              help="Privacy budgets; inf runs a method without privacy.")  # fmt: skip
+@click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D",
+              help="Of certified runs; claims have those of the paper.")  # fmt: skip
+@click.option("--modes", default="certified,paper", show_default=True, metavar="MODE,…",
+              help="Proven here, claimed by a paper, or both.")  # fmt: skip
+@click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True,
+              help="Which data sets should look alike, in certified runs.")  # fmt: skip
+@click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
+@profile_options
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, metavar="N",
+              help="Runs of each, with a split, a start and noise of its own.")  # fmt: skip
+@click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="What part to test on.")
+@split_option
+@click.option("--seed", type=click.IntRange(0, (1 << 63) - 2000), default=0, show_default=True,
+              help="Of the first split and start; further repeats have the next. Noise is never seeded.")  # fmt: skip
+@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option("--jobs", type=int, metavar="N",
+              help="Runs side by side after the first repeat, which is timed; one per thread by default.")  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+              help="Folder for rows and report; what it has is not run again.  [default: comparison-NAME]")  # fmt: skip
+@reading_options
+@json_option
+def compare(
+    data: str, methods: str, epsilons: str, delta: float, modes: str, neighbours: str, items_public: bool,
+    profiles: Path | None, profiles_epsilon: float | None, profiles_public: bool, repeats: int, holdout: float,
+    how: str, seed: int, threads: int | None, jobs: int | None, settings: tuple[str, ...], out: Path | None,
+    as_json: bool, **reading: Any,
+) -> None:  # fmt: skip
+    """Compare methods on DATA: accuracy against privacy, with a report.
+
+    Runs every method at every epsilon, several times, and writes rows as they come. The same command goes on after an
+    interruption.
+    """
+    check_holdout(holdout, how)
+    from dpmf.compare.comparison import Comparison
+    from dpmf.compare.report import write_report
+    from dpmf.compare.sweep import Sweep, points_of
+    from dpmf.engine.threads import thread_count
+
+    if profiles is None and (profiles_epsilon is not None or profiles_public):
+        raise InvalidArgument("--profiles-epsilon and --profiles-public say what --profiles are: name them, too")
+    points = points_of(_names("--methods", methods), _modes(modes), _epsilons(epsilons),
+                       with_profiles=profiles is not None)  # fmt: skip
+    plan = Sweep(
+        points, repeats, holdout, how, seed, delta, neighbours, items_public, _settings(settings),
+        read_profiles(profiles, profiles_epsilon, profiles_public, delta),
+    )  # fmt: skip
+    n_threads = thread_count(threads)
+    thread_count(jobs)
+    with progress("reading", None):
+        ratings = read_ratings(data, **reading)
+    out = out or Path(f"comparison-{Path(data).stem or 'data'}")
+    command = shlex.join(["dpmf", *sys.argv[1:]])
+    with (
+        Comparison.open(out, plan, ratings, command=command) as comparison,
+        progress("comparing", None) as advance,
+    ):
+        rows = comparison.run(n_threads=threads, jobs=jobs, progress=_Display(advance))
+        report, picture = write_report(comparison.folder, comparison.facts, plan, rows, n_threads)
+    if as_json:
+        print_json(_report(rows, report, picture))
+    else:
+        _print(rows, report, picture)
+
+
+class _Display:
+    """One display of all runs: a bar on a terminal, elsewhere a line for each run that has ended."""
+
+    def __init__(self, advance: Callable[..., None]) -> None:
+        self._advance, self._shown = advance, 0
+
+    def __call__(self, done: int, total: int, note: str) -> None:
+        self._advance(done, f"{done} of {total}: {note}", total)
+        if done > self._shown and not sys.stderr.isatty():
+            click.echo(f"{done} of {total}: {note}", err=True)
+        self._shown = done
+
+
+def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str, Any]:
+    """Return what scripts may rely on."""
+    from dpmf.compare.summary import summarize
+
+    points = [{**asdict(point), "errors": list(point.errors)} for point in summarize(rows)]
+    return {
+        "rows": [asdict(row) for row in rows],
+        "points": points,
+        "report": str(report),
+        "picture": None if picture is None else str(picture),
+        "note": METRICS_NOTE,
+    }
+
+
+def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
+    from dpmf.compare.report.tables import ACCURACY, accuracy_rows
+    from dpmf.compare.summary import summarize
+
+    points = summarize(rows)
+    print_table("Accuracy against privacy", ACCURACY, [[cell.text for cell in row] for row in accuracy_rows(points)])
+    for point in points:
+        for error in point.errors:
+            say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")
+    if any(point.is_claim for point in points):
+        say("What papers claim is not certified by anything here.", "bold red")
+    say(METRICS_NOTE, "dim")
+    say(f"Report: {report}")
+    if picture is not None:
+        say(f"Picture: {picture}")
+
+
+def _names(option: str, given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        raise InvalidArgument(f"{option} {given!r} names nothing: give names with commas between")
+    return names
+
+
+def _modes(given: str) -> list[str]:
+    modes = _names("--modes", given)
+    for mode in modes:
+        if mode not in ("certified", "paper"):
+            raise InvalidArgument(f"--modes {given!r}: {mode!r} is not known, choose from certified,paper")
+    return modes
+
+
+def _epsilons(given: str) -> list[float]:
+    try:
+        epsilons = [float(one) for one in _names("--epsilons", given)]
+    except ValueError:
+        raise InvalidArgument(f"--epsilons {given!r} should be numbers with commas between, such as 0.5,1,5") from None
+    for epsilon in epsilons:
+        if not epsilon > 0:
+            raise InvalidArgument(f"--epsilons {given!r}: {epsilon:g} should be above 0, or inf for not private")
+    return epsilons
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Read METHOD.NAME=VALUE pairs."""
+    found: dict[str, dict[str, str]] = {}
+    for place, value in parse_settings(pairs).items():
+        method, dot, name = place.partition(".")
+        if not dot or not name:
+            raise InvalidArgument(f"--set {place}={value} should be METHOD.NAME=VALUE, such as als.n_factors=16")
+        found.setdefault(method, {})[name] = value
+    return found

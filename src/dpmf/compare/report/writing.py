@@ -1,0 +1,203 @@
+"""The report of a comparison: pictures, tables, every guarantee in full, and how it was made.
+
+>>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
+...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
+>>> findings(summarize(rows))
+['At ε = 1 per user, proven, als has the lowest error: 0.9000, where the mean of your own ratings has 1.0000.']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmf.compare.comparison import PICTURE, REPORT
+from dpmf.compare.measuring import MOST_RANKED
+from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_of
+from dpmf.compare.plots.drawing import as_svg, figure, save
+from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
+from dpmf.compare.report.promises import promises
+from dpmf.compare.report.tables import ACCURACY, accuracy_rows, group_names, group_rows
+from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
+from dpmf.compare.summary import Point, summarize
+from dpmf.compare.sweep import Sweep
+from dpmf.errors import MissingExtra
+from dpmf.files import write_text
+
+OUTSIDE = (
+    "For the holder of the data. All errors, rankings and divergences here were measured on ratings of these people "
+    "that were held out, and no guarantee covers them: an ε is about a release, not about this page. Do not publish "
+    "it, and do not choose what to release by it without counting that as a look at the data."
+)
+_MARKS = (
+    "Filled marks and solid lines: proven here. Hollow marks and dashed lines: what a paper claims, which nothing here "
+    "certifies. An ε per user and an ε per rating are different things and never share an axis."
+)
+_KLD = (
+    "kld is how much errors on training ratings differ from errors on held-out ones (Balu and Furon 2016, nats): "
+    "measured on average, it promises nothing to anybody."
+)
+_FIELDS = ("ratings", "users", "items", "rated_items", "scale", "catalogue", "mean_rating", "density",
+           "ratings_per_user_median", "ratings_per_user_most", "ratings_per_item_median",
+           "ratings_per_item_most")  # fmt: skip
+
+
+def write_report(
+    folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequence[Row], n_threads: int
+) -> tuple[Path, Path | None]:
+    """Write the report, and the main picture if there is matplotlib and anything to draw.
+
+    Args:
+        folder: of the comparison.
+        facts: see `dpmf.compare.comparison.Comparison`.
+        plan: what was asked for.
+        rows: what was measured.
+        n_threads: that timed runs had.
+
+    Returns:
+        Where they are; None for a picture that there is not.
+    """
+    picture: Path | None = None
+    try:
+        if units_of(rows, "rmse"):
+            save(accuracy_figure(rows), folder / PICTURE)
+            picture = folder / PICTURE
+        draw: Callable[..., str] = _drawn
+        figure()
+    except MissingExtra:
+        draw = _not_drawn
+    points = summarize(rows)
+    title = f"Privacy against accuracy: {facts['name'] or 'ratings'}"
+    parts = [
+        f"<h1>{text(title)}</h1>",
+        paragraph(OUTSIDE, "note"),
+        listed(findings(points)),
+        "<h2>Accuracy against ε</h2>",
+        paragraph(_MARKS),
+        _by_unit(rows, ("rmse",), draw),
+        table(ACCURACY, accuracy_rows(points)),
+        paragraph(_table_note(plan, n_threads), "soft"),
+        _failures(points),
+        "<h2>Ranking</h2>",
+        paragraph(f"Recall and ndcg of the ten best items of the catalogue that a person has not rated, of up to "
+                  f"{MOST_RANKED:,} people with a held-out rating of three quarters of the scale or more."),
+        _by_unit(rows, ("recall", "ndcg"), draw),
+        "<h2>Whom it serves: rare items, and people with few ratings</h2>",
+        *_groups(rows, draw),
+        "<h2>What errors tell about who was learnt from</h2>",
+        paragraph(_KLD),
+        _by_unit(rows, ("kld",), draw),
+        "<h2>Guarantees and claims in full</h2>",
+        promises(points) or paragraph("Nothing here is private."),
+        "<h2>How it was made</h2>",
+        *_making(facts, plan),
+    ]  # fmt: skip
+    write_text(folder / REPORT, page(title, parts))
+    return folder / REPORT, picture
+
+
+def findings(points: Sequence[Point]) -> list[str]:
+    """Return what a hurried reader should know: the best proven method at each epsilon, beside what costs nothing."""
+    free = _rmse_of(points, OWN_MEAN)
+    found = []
+    best: dict[tuple[float, str], Point] = {}
+    for point in points:
+        if point.certified and point.n and "rmse" in point.mean and point.unit:
+            key = point.asked, point.unit
+            if key not in best or point.mean["rmse"] < best[key].mean["rmse"]:
+                best[key] = point
+    for (_, unit), point in sorted(best.items()):
+        beside = "" if free is None else f", where the mean of your own ratings has {free:.4f}"
+        found.append(
+            f"At ε = {point.epsilon:g} per {unit}, proven, {point.method} has the lowest error: "
+            f"{point.mean['rmse']:.4f}{beside}."
+        )
+    limit = _rmse_of(points, NON_PRIVATE)
+    if limit is not None:
+        found.append(f"Without privacy, sgd has {limit:.4f}.")
+    return found
+
+
+def _rmse_of(points: Sequence[Point], method: str) -> float | None:
+    return next((one.mean.get("rmse") for one in points if one.method == method and one.is_reference), None)
+
+
+def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., str]) -> str:
+    """Return a picture for each figure and each unit of privacy."""
+    parts = []
+    for metric in metrics:
+        for unit in units_of(rows, metric):
+            parts.append(draw(lambda ax, metric=metric, unit=unit: accuracy_against_epsilon(rows, metric, unit, ax),
+                              f"{metric} against ε per {unit}"))  # fmt: skip
+    if not parts:
+        return paragraph("There is no private run to draw.", "soft")
+    return parts[0] if len(parts) == 1 else '<div class="pair">' + "".join(parts) + "</div>"
+
+
+def _groups(rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
+    parts = []
+    for groups, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
+        pictures: list[str] = []
+        parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
+        columns = ["method", "promise", "ε asked for", *group_names(rows, groups)]
+        content = table(columns, group_rows(rows, groups))
+        parts.append(folded(f"rmse by {whose}, all runs (mean of repeats)", content))
+    return parts
+
+
+def _drawn(draw: Callable[[Any], Any], label: str) -> str:
+    picture = figure(6.5, 5.2)
+    draw(picture.subplots())
+    return f"<figure>{as_svg(picture, label)}</figure>"
+
+
+def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
+    return paragraph(f"{label}: not drawn, because matplotlib is not installed (pip install 'dpmf[plot]')", "soft")
+
+
+def _table_note(plan: Sweep, n_threads: int) -> str:
+    runs = f"mean (least–most) of {plan.repeats} runs, each with a split of its own" if plan.repeats > 1 else "one run"
+    return (
+        f"{runs[0].upper()}{runs[1:]}. Seconds are those of the training, and memory is that of the process with all "
+        f"ratings in it, of the first run of each, alone on {n_threads} threads."
+    )
+
+
+def _failures(points: Sequence[Point]) -> str:
+    failed = [f"{one.method}, {one.mode}, ε = {one.asked:g}: {error}" for one in points for error in one.errors]
+    return "<h3>What did not end</h3>" + listed(failed) if failed else ""
+
+
+def _making(facts: Mapping[str, Any], plan: Sweep) -> list[str]:
+    last = plan.seed + plan.repeats - 1
+    seeds = f"{plan.seed}" if plan.repeats == 1 else f"{plan.seed} to {last}"
+    fixed = any("noise_seed" in fields for fields in plan.settings.values())
+    noise = "came from a seed that was set: nothing is private" if fixed else "has no seed: it is fresh in every run"
+    data = facts["data"]
+    described: list[list[str | Cell]] = []
+    for name in _FIELDS:
+        described.append([name.replace("_", " "), Cell(_shown(data[name]), number=not isinstance(data[name], str))])
+    versions = {**facts["versions"], **facts["machine"]}
+    settings = [f"{method}.{name} = {value}" for method, fields in plan.settings.items()
+                for name, value in fields.items()]  # fmt: skip
+    held_out = f"{plan.holdout:g}" + (" ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}")
+    return [
+        f"<pre>{text(facts['command'])}</pre>",
+        listed([
+            f"Begun {facts['began']}.",
+            f"Held out: {held_out}; the same split for all methods of a repeat.",
+            f"Seeds of splits and starts: {seeds}. The noise of private runs {noise}.",
+            *(f"Set: {one}." for one in settings),
+        ]),
+        "<h3>Data</h3>", table(["", facts["name"] or "ratings"], described),
+        "<h3>Software and machine</h3>",
+        table(["", ""], [[name, str(value)] for name, value in versions.items()]),
+    ]  # fmt: skip
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and not math.isnan(value):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
