@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmf.compare.plots.drawing import axes, figure, legend_below, log_epsilons, status_style, style_of
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
+from dpmf.compare.plots.runs import REFERENCE_STYLES
+from dpmf.compare.results import POPULAR, Row
 from dpmf.compare.summary import Point, is_seeded, summarize
 from dpmf.errors import InvalidArgument
 from dpmf.privacy.budget import UNITS, check_unit
@@ -30,11 +31,6 @@ METRICS = {
     "kld": "what errors tell about training ratings (kld, nats)",
 }
 _RANKING = ("recall", "ndcg")
-_LINES = {  # of references; neither solid nor dashed, which say certified and claim
-    OWN_MEAN: ("mean of your own ratings (free)", ":", "#000000"),
-    POPULAR: ("most popular, not private", (0, (1, 3)), "#555555"),
-    NON_PRIVATE: ("not private (sgd)", "-.", "#555555"),
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def reference_lines(rows: Iterable[Row], metric: str) -> dict[str, float]:
     }
     if metric not in _RANKING:
         found.pop(POPULAR, None)
-    return {name: found[name] for name in _LINES if name in found}
+    return {name: found[name] for name in REFERENCE_STYLES if name in found}
 
 
 def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: str = "user", ax: Any = None) -> Any:
@@ -100,8 +96,7 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
         ax.plot(line.epsilons, line.means, marker=marker, label=line.label, lw=1.5, ms=7, **look)
         _draw_bars(ax, line, colour)
     for name, height in reference_lines(rows, metric).items():
-        label, style, colour = _LINES[name]
-        ax.axhline(height, linestyle=style, color=colour, lw=1.5, label=label, zorder=1)
+        ax.axhline(height, lw=1.5, zorder=1, **REFERENCE_STYLES[name])
     log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
     repeated = any(n > 1 for line in lines for n in line.repeats)
     ax.set(

@@ -1,13 +1,23 @@
-"""How runs went: the error after each epoch, and what chains predicted on the way."""
+"""How runs went: the error after each epoch, and what chains predicted on the way.
+
+>>> course_of([[1, 0.2, 1.1], [2, 0.2, 0.9]])
+([1.0, 2.0], [1.1, 0.9])
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmf.compare.plots.drawing import COLOURS, axes, figure, save
+from dpmf.compare.plots.drawing import COLOURS, LINES, axes, figure, legend_below, nth_style, save
+from dpmf.compare.plots.runs import runs_of
+from dpmf.compare.results import Row
+from dpmf.errors import InvalidArgument
 from dpmf.methods.convergence import Convergence
 from dpmf.model import Model
+
+_MARKED = 15  # epochs that can have a marker each
 
 
 def convergence(model: Model, ax: Any = None) -> Any:
@@ -23,6 +33,37 @@ def convergence(model: Model, ax: Any = None) -> Any:
     return ax
 
 
+def model_courses(models: Mapping[str, Model], ax: Any = None) -> Any:
+    """Draw the training error of models, by name, after each epoch."""
+    ax = axes(ax)
+    for place, (name, model) in enumerate(models.items()):
+        colour, marker = nth_style(place)
+        epochs = [record.epoch for record in model.history]
+        errors = [record.train_rmse for record in model.history]
+        style = LINES[place % len(LINES)]
+        ax.plot(epochs, errors, marker=marker, linestyle=style, color=colour, label=name, markevery=_every(epochs))
+    return _finished(ax)
+
+
+def run_courses(rows: Sequence[Row], unit: str | None = None, ax: Any = None) -> Any:
+    """Draw the training error of the runs of a comparison after each epoch: a thin line per repeat."""
+    runs = runs_of(rows, "history", unit=unit)
+    if not runs:
+        raise InvalidArgument("no run in these results has an error after each epoch, so there is nothing to draw")
+    ax = axes(ax)
+    for run in runs:
+        for place, row in enumerate(run.rows):
+            epochs, errors = course_of(row.history)
+            label = run.label if place == 0 else None
+            ax.plot(epochs, errors, lw=1.2, ms=5, label=label, markevery=_every(epochs), **run.style)
+    return _finished(ax)
+
+
+def course_of(history: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return epochs and errors of the history in a row."""
+    return [float(epoch) for epoch, _, _ in history], [float(error) for _, _, error in history]
+
+
 def traces(found: Convergence, ax: Any = None, most: int = 3) -> Any:
     """Draw a few predictions of every chain after each epoch; where chains agree, lines of one colour mingle."""
     ax = axes(ax)
@@ -31,7 +72,7 @@ def traces(found: Convergence, ax: Any = None, most: int = 3) -> Any:
         colour = COLOURS[place % len(COLOURS)]
         for chain in range(n_chains):
             label = f"prediction {place + 1}" if chain == 0 else None
-            style = ("-", "--", ":", "-.")[chain % 4]
+            style = LINES[chain % len(LINES)]
             ax.plot(range(1, n_epochs + 1), found.traces[chain, :, place], style, color=colour, lw=1, label=label)
     verdict = "nothing speaks against convergence" if found.converged else "not converged: do not rely on this"
     ax.axvspan(n_epochs // 2 + 1, n_epochs, color="0.92", zorder=0)
@@ -45,3 +86,15 @@ def trace_picture(found: Convergence, path: Path) -> None:
     picture = figure(9, 5)
     traces(found, picture.subplots())
     save(picture, path)
+
+
+def _every(epochs: Sequence[float]) -> int:
+    """Return which epochs get a marker: every one, or every second, third …, of many."""
+    return max(1, -(-len(epochs) // _MARKED))
+
+
+def _finished(ax: Any) -> Any:
+    ax.set(xlabel="epoch, or round", ylabel="rmse on training ratings, as they were visited")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    legend_below(ax)
+    return ax

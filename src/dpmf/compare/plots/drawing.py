@@ -21,7 +21,7 @@ from dpmf.errors import InvalidArgument, MissingExtra
 from dpmf.files import write_bytes
 
 # Okabe and Ito's colours: told apart by colour-blind people too; with markers, readable in grey.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", ":", "-.")
 FORMATS = ("png", "svg", "pdf")
@@ -34,6 +34,7 @@ _NO_METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
 }
 _LEGEND_DROP = 40  # points from the axes down to a legend: ticks and a label are in between
+_HANDLE_INCHES, _LETTER_INCHES, _MOST_COLUMNS = 0.7, 0.07, 3  # of an entry of a legend
 
 
 def figure(width: float = 7, height: float = 5) -> Any:
@@ -73,16 +74,20 @@ def status_style(colour: str, claim: bool) -> dict[str, Any]:
     }
 
 
-def legend_below(ax: Any, columns: int = 2) -> None:
-    """Put a legend below the axes, where it hides no data; none if nothing has a label."""
+def legend_below(ax: Any) -> None:
+    """Put a legend below the axes, where it hides no data, in as many columns as fit; none if nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
-    if not ax.get_legend_handles_labels()[0]:
+    labels = ax.get_legend_handles_labels()[1]
+    if not labels:
         return
+    place = ax.get_subplotspec()
+    width = ax.figure.get_figwidth() / (place.get_gridspec().ncols if place is not None else 1)
+    columns = int(width / (_HANDLE_INCHES + _LETTER_INCHES * max(map(len, labels))))
     down = ScaledTranslation(0, -_LEGEND_DROP / 72, ax.figure.dpi_scale_trans)
     ax.legend(
-        loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + down, ncols=columns,
-        fontsize="small", frameon=False, handlelength=3.2, borderaxespad=0.0,
+        loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + down, fontsize="small",
+        ncols=max(1, min(columns, _MOST_COLUMNS)), frameon=False, handlelength=3.2, borderaxespad=0.0,
     )  # fmt: skip
 
 
