@@ -14,11 +14,12 @@ from dpmf.compare.report.markup import Cell
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point
 
-ACCURACY = ("method", "promise", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
+FIGURES = ("ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
+ACCURACY = ("method", "promise", *FIGURES)
 REFERENCE_NAMES = {
-    OWN_MEAN: "mean of your own ratings",
-    POPULAR: "what most people rated",
-    NON_PRIVATE: "sgd",
+    OWN_MEAN: "mean of your own ratings, free",
+    POPULAR: "what most people rated, not private",
+    NON_PRIVATE: "sgd, not private",
 }
 _FIGURES = ("rmse", "mae", "recall", "ndcg", "kld")
 _NONE = "–"
@@ -26,7 +27,30 @@ _NONE = "–"
 
 def accuracy_rows(points: Iterable[Point]) -> list[list[Cell]]:
     """Return cells for `ACCURACY`, one row per point."""
-    return [_accuracy_row(point) for point in points]
+    return [[_name_of(point), promise_of(point), *_figures_of(point)] for point in points]
+
+
+def by_promise(points: Iterable[Point]) -> dict[Cell, list[list[Cell]]]:
+    """Return a table for every kind of promise, with a method and `FIGURES` in each row: what differs is kept apart."""
+    tables: dict[Cell, list[list[Cell]]] = {}
+    for point in points:
+        kind = Cell("Without an ε") if point.mode == "none" else promise_of(point)
+        tables.setdefault(kind, []).append([_name_of(point), *_figures_of(point)])
+    return tables
+
+
+def best_rows(points: Iterable[Point]) -> list[list[Cell]]:
+    """Return the certified method with the lowest error at every epsilon: unit, epsilon, method and rmse."""
+    best: dict[tuple[str, float], Point] = {}
+    for point in points:
+        if point.certified and "rmse" in point.mean and point.unit:
+            key = point.unit, point.asked
+            if key not in best or point.mean["rmse"] < best[key].mean["rmse"]:
+                best[key] = point
+    return [
+        [Cell(f"{point.epsilon:g} per {unit}", number=True), Cell(point.method, kind="proven"), _spread(point, "rmse")]
+        for (unit, _), point in sorted(best.items(), key=lambda one: (one[0][0] != "user", one[0][1]))
+    ]
 
 
 def promise_of(point: Point) -> Cell:
@@ -83,13 +107,25 @@ def group_names(rows: Sequence[Row], groups: str) -> list[str]:
     return names
 
 
-def _accuracy_row(point: Point) -> list[Cell]:
-    name = REFERENCE_NAMES.get(point.method, point.method) if point.mode == "none" else point.method
+def _name_of(point: Point) -> Cell:
+    if point.mode != "none":
+        return Cell(point.method)
+    return Cell(REFERENCE_NAMES.get(point.method, f"{point.method}, not private"))
+
+
+def _figures_of(point: Point) -> list[Cell]:
     epsilon = _NONE if point.mode == "none" else f"{point.asked if point.epsilon is None else point.epsilon:g}"
-    figures = [_NONE if one not in point.mean else spread(point.mean[one], point.least[one], point.most[one])
-               for one in _FIGURES]  # fmt: skip
     seconds = f"{point.mean['seconds']:.1f}" if "seconds" in point.mean else _NONE
     memory = f"{point.mean['peak_memory'] / 1e6:,.0f} MB" if "peak_memory" in point.mean else _NONE
     runs = str(point.n) if not point.errors else f"{point.n}, others failed"
-    return [Cell(name), promise_of(point), *(Cell(one, number=True) for one in (epsilon, *figures, seconds, memory,
-                                                                                runs))]  # fmt: skip
+    return [
+        Cell(epsilon, number=True),
+        *(_spread(point, one) for one in _FIGURES),
+        *(Cell(one, number=True) for one in (seconds, memory, runs)),
+    ]
+
+
+def _spread(point: Point, figure: str) -> Cell:
+    if figure not in point.mean:
+        return Cell(_NONE, number=True)
+    return Cell(spread(point.mean[figure], point.least[figure], point.most[figure]), number=True)

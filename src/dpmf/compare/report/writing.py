@@ -2,8 +2,8 @@
 
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
->>> findings(summarize(rows))
-['At ε = 1 per user, proven, als has the lowest error: 0.9000, where the mean of your own ratings has 1.0000.']
+>>> findings(summarize(rows))[1]
+'<p>Beside it: the mean of your own ratings, which is free, has 1.0000.</p>'
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dpmf.compare.comparison import PICTURE, REPORT
 from dpmf.compare.measuring import MOST_RANKED
 from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_of
 from dpmf.compare.plots.drawing import as_svg, figure, save
+from dpmf.compare.plots.groups import by_group
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
 from dpmf.compare.report.promises import promises
-from dpmf.compare.report.tables import ACCURACY, accuracy_rows, group_names, group_rows
+from dpmf.compare.report.tables import FIGURES, best_rows, by_promise, group_names, group_rows
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
@@ -73,11 +74,11 @@ def write_report(
     parts = [
         f"<h1>{text(title)}</h1>",
         paragraph(OUTSIDE, "note"),
-        listed(findings(points)),
+        *findings(points),
         "<h2>Accuracy against ε</h2>",
         paragraph(_MARKS),
         _by_unit(rows, ("rmse",), draw),
-        table(ACCURACY, accuracy_rows(points)),
+        *_tables(points),
         paragraph(_table_note(plan, n_threads), "soft"),
         _failures(points),
         "<h2>Ranking</h2>",
@@ -100,28 +101,22 @@ def write_report(
 
 def findings(points: Sequence[Point]) -> list[str]:
     """Return what a hurried reader should know: the best proven method at each epsilon, beside what costs nothing."""
-    free = _rmse_of(points, OWN_MEAN)
-    found = []
-    best: dict[tuple[float, str], Point] = {}
-    for point in points:
-        if point.certified and point.n and "rmse" in point.mean and point.unit:
-            key = point.asked, point.unit
-            if key not in best or point.mean["rmse"] < best[key].mean["rmse"]:
-                best[key] = point
-    for (_, unit), point in sorted(best.items()):
-        beside = "" if free is None else f", where the mean of your own ratings has {free:.4f}"
-        found.append(
-            f"At ε = {point.epsilon:g} per {unit}, proven, {point.method} has the lowest error: "
-            f"{point.mean['rmse']:.4f}{beside}."
-        )
-    limit = _rmse_of(points, NON_PRIVATE)
-    if limit is not None:
-        found.append(f"Without privacy, sgd has {limit:.4f}.")
-    return found
+    references = {OWN_MEAN: "the mean of your own ratings, which is free, has {}", NON_PRIVATE: "sgd, not private, {}"}
+    heights = {one.method: one.mean["rmse"] for one in points if one.is_reference and "rmse" in one.mean}
+    beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
+    best = best_rows(points)
+    shown = table(["ε", "lowest error, certified", "rmse"], best) if best else paragraph("Nothing here is certified.")
+    return [shown, paragraph(f"Beside it: {'; '.join(beside)}.") if beside else ""]
 
 
-def _rmse_of(points: Sequence[Point], method: str) -> float | None:
-    return next((one.mean.get("rmse") for one in points if one.method == method and one.is_reference), None)
+def _tables(points: Sequence[Point]) -> list[str]:
+    """Return one table per kind of promise, under its name."""
+    parts = []
+    for promise, rows in by_promise(points).items():
+        mark = f' class="{promise.kind}"' if promise.kind else ""
+        parts += [f"<h3{mark}>{text(promise.text[0].upper() + promise.text[1:])}</h3>",
+                  table(["method", *FIGURES], rows)]  # fmt: skip
+    return parts
 
 
 def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., str]) -> str:
@@ -139,7 +134,8 @@ def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., st
 def _groups(rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
     parts = []
     for groups, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
-        pictures: list[str] = []
+        pictures = [draw(lambda ax, groups=groups, unit=unit: by_group(rows, groups, unit, ax),
+                         f"rmse by {whose}, ε per {unit}") for unit in units_of(rows, "rmse")]  # fmt: skip
         parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
         columns = ["method", "promise", "ε asked for", *group_names(rows, groups)]
         content = table(columns, group_rows(rows, groups))
