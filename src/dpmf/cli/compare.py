@@ -89,6 +89,8 @@ def compare(
         print_json(_report(rows, report, picture))
     else:
         _print(rows, report, picture)
+        if any(point.method == "objective" for point in points) and profiles is None:
+            say("objective is run as the paper claims only: to be certified it needs --profiles")
 
 
 class _Display:

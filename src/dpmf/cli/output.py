@@ -97,7 +97,7 @@ def _console() -> Any:
 
     # Not a terminal: no colours, and lines as long as they are, so that grep and cut see whole rows.
     console = Console()
-    return console if console.is_terminal else Console(width=200, no_color=True)
+    return console if console.is_terminal else Console(width=1000, no_color=True)
 
 
 def _box() -> Any:

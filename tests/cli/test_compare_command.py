@@ -1,0 +1,105 @@
+"""`dpmf compare` on small data: what it prints, what it leaves, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpmf.compare.results import Table
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+QUICK = ("--set", "als.n_epochs=1", "--set", "sgd.n_epochs=1", "--seed", "3")
+
+
+def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    words = ("compare", data_folder, "--methods", "als,objective", "--epsilons", "1,5", "--repeats", 2, "--out", out)
+    done = command(*words, *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert len(report["rows"]) == 2 * (3 + 4)
+    assert {(row["method"], row["mode"], row["unit"]) for row in report["rows"]} == {
+        ("own-mean", "none", None), ("popular", "none", None), ("sgd", "none", None), ("als", "certified", "user"),
+        ("objective", "paper", "rating"),
+    }  # fmt: skip
+    for place in ("report", "picture"):
+        assert Path(report[place]).is_file()
+    assert sorted(file.name for file in out.iterdir() if file.name != ".lock") == [
+        "accuracy.png", "comparison.json", "report.html", "runs.csv"
+    ]  # fmt: skip
+    before = (out / "runs.csv").read_bytes()
+    again = command(*words, *QUICK)
+    assert (out / "runs.csv").read_bytes() == before
+    assert "certified per user, add-remove, δ = 1e-06" in again.stdout
+    assert "paper's claim per rating, replace" in again.stdout
+    assert "no guarantee covers them" in again.stdout
+    assert "objective is run as the paper claims only" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--methods", "svd"), "'svd' is not known"),
+        (("--methods", ","), "names nothing"),
+        (("--epsilons", "1,x"), "--epsilons '1,x' should be numbers"),
+        (("--epsilons", "0"), "should be above 0"),
+        (("--epsilons", "nan"), "should be above 0"),
+        (("--modes", "proven"), "choose from certified,paper"),
+        (("--methods", "als", "--modes", "paper"), "add certified to --modes"),
+        (("--holdout", "2"), "not a fraction"),
+        (("--repeats", "0"), "--repeats"),
+        (("--threads", "0"), "n_threads=0"),
+        (("--jobs", "0"), "n_threads=0"),
+        (("--set", "n_factors=3"), "METHOD.NAME=VALUE"),
+        (("--set", "als.speed=3"), "no setting 'speed'"),
+        (("--methods", "als", "--set", "sketch.depth=3"), "not compared"),
+        (("--delta", "2"), "delta=2"),
+        (("--profiles-public",), "name them, too"),
+        (("--profiles", "nothing.csv"), "cannot read --profiles"),
+        (("--out", "taken"), "choose another name"),
+    ],
+)
+def test_bad_input_is_one_line(
+    command: Command, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...],
+    message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    done = command("compare", data_folder, *words)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["taken"]
+
+
+def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    words = [sys.executable, "-m", "dpmf", "compare", str(data_folder), "--methods", "als", "--epsilons",
+             "1,2,3,4,5,6,7,8,9,10", "--repeats", "10", "--out", str(out), *QUICK]  # fmt: skip
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (
+            (out / "runs.csv").exists() and len(Table(out / "runs.csv").rows()) > 5
+        ):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.strip().splitlines()[-1].startswith("dpmf: interrupted")
+    kept = Table(out / "runs.csv").rows()
+    assert 5 < len(kept) < 130
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=120, check=True)
+    assert len(json.loads(done.stdout)["rows"]) == 130
+    assert [row.rmse for row in Table(out / "runs.csv").rows()[: len(kept)]] == [row.rmse for row in kept]
+
+
+def _rows_in(folder: Path) -> int:
+    return len(Table(folder / "runs.csv").rows()) if (folder / "runs.csv").exists() else 0

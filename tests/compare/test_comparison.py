@@ -1,0 +1,82 @@
+"""A comparison in a folder: it knows what it compares, and lets nothing else be mixed in."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf.compare.comparison import FACTS, Comparison
+from dpmf.compare.sweep import Sweep, points_of
+from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.ratings import Ratings
+from dpmf.ratings.synthetic import make
+
+PLAN = Sweep(
+    points_of(["als"], ["certified"], [5.0]), repeats=1,
+    settings={"als": {"n_factors": 2, "n_epochs": 1}, "sgd": {"n_factors": 2, "n_epochs": 1}},
+)  # fmt: skip
+
+
+def run(folder: Path, plan: Sweep, ratings: Ratings) -> int:
+    with Comparison.open(folder, plan, ratings, command="dpmf compare") as comparison:
+        return len(comparison.run(n_threads=1))
+
+
+def test_the_same_comparison_goes_on_and_may_grow(small_ratings: Ratings, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "one"
+    assert run(folder, PLAN, small_ratings) == 4
+    began = json.loads((folder / FACTS).read_text())["began"]
+    more = replace(PLAN, points=points_of(["als"], ["certified"], [5.0, 9.0]), repeats=2)
+    assert run(folder, more, small_ratings) == 10
+    assert json.loads((folder / FACTS).read_text())["began"] == began
+
+
+def test_the_folder_is_for_its_owner_alone(small_ratings: Ratings, tmp_path: Path) -> None:
+    run(tmp_path / "one", PLAN, small_ratings)
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seed": 1}, "other seed"),
+        ({"holdout": 0.2}, "other holdout"),
+        ({"delta": 1e-5}, "other delta"),
+        ({"neighbours": "replace"}, "other neighbours"),
+        ({"settings": {"als": {"n_factors": 3}}}, "other settings of methods"),
+    ],
+)
+def test_another_comparison_is_refused(
+    small_ratings: Ratings, tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    run(tmp_path / "one", PLAN, small_ratings)
+    before = sorted((file.name, file.read_bytes()) for file in (tmp_path / "one").iterdir())
+    with pytest.raises(InvalidArgument, match=words):
+        run(tmp_path / "one", replace(PLAN, **change), small_ratings)
+    assert sorted((file.name, file.read_bytes()) for file in (tmp_path / "one").iterdir()) == before
+
+
+def test_other_ratings_and_other_folders_are_refused(small_ratings: Ratings, tmp_path: Path) -> None:
+    run(tmp_path / "one", PLAN, small_ratings)
+    with pytest.raises(InvalidArgument, match="other ratings"):
+        run(tmp_path / "one", PLAN, make(120, 60, mean_ratings=25, seed=1))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidArgument, match="holds other files"):
+        run(tmp_path / "mine", PLAN, small_ratings)
+    (tmp_path / "one" / FACTS).write_text('{"format": "dpmf-comparison"}')
+    with pytest.raises(DamagedFile, match="not the record of a comparison"):
+        run(tmp_path / "one", PLAN, small_ratings)
+
+
+def test_two_processes_do_not_write_to_one_folder(small_ratings: Ratings, tmp_path: Path) -> None:
+    with (
+        Comparison.open(tmp_path / "one", PLAN, small_ratings, command=""),
+        pytest.raises(InvalidArgument, match="another process"),
+    ):
+        run(tmp_path / "one", PLAN, small_ratings)

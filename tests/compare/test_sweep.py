@@ -1,0 +1,174 @@
+"""A comparison runs what is asked for, once, on the same splits, and goes on after anything."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf.compare import sweep as module
+from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
+from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation.metrics import rmse
+from dpmf.methods import SGD
+from dpmf.methods.profiles import Profiles
+from dpmf.ratings import Ratings
+
+QUICK: dict[str, dict[str, Any]] = {"sgd": {"n_factors": 4, "n_epochs": 3}, "als": {"n_factors": 2, "n_epochs": 2}}
+
+
+def plan_of(*epsilons: float, methods: tuple[str, ...] = ("als",), **how: Any) -> Sweep:
+    settings = {name: one for name, one in QUICK.items() if name in (*methods, "sgd")}
+    return Sweep(points_of(methods, ["certified", "paper"], epsilons), **{"settings": settings, "repeats": 2, **how})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path / "runs.csv")
+
+
+def test_every_method_is_run_in_the_modes_it_has() -> None:
+    points = points_of(["als", "sgld", "objective", "sgd"], ["certified", "paper"], [1.0, math.inf])
+    assert [(one.method, one.mode, one.epsilon) for one in points] == [
+        ("als", "certified", 1.0), ("als", "none", math.inf),
+        ("sgld", "certified", 1.0), ("sgld", "paper", 1.0), ("sgld", "none", math.inf),
+        ("objective", "paper", 1.0), ("objective", "none", math.inf),
+    ]  # fmt: skip
+    assert Setting("objective", "certified", 1.0) in points_of(["objective"], ["certified"], [1.0], with_profiles=True)
+
+
+@pytest.mark.parametrize(
+    ("methods", "modes", "words"),
+    [
+        (["svd"], ["certified"], "not known"),
+        (["als"], ["paper"], "als has no mode paper here: add certified"),
+        (["objective"], ["certified"], "give --profiles"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(methods: list[str], modes: list[str], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        points_of(methods, modes, [1.0])
+
+
+def test_fields_that_a_method_refuses_are_told_before_anything_is_read() -> None:
+    with pytest.raises(InvalidArgument, match="has no setting"):
+        plan_of(1.0, settings={"als": {"speed": "9"}})
+    with pytest.raises(InvalidArgument, match="which is not compared"):
+        plan_of(1.0, settings={"sketch": {"depth": "2"}})
+
+
+def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
+    small_ratings: Ratings, table: Table
+) -> None:
+    rows = sweep(plan_of(1.0, holdout=0.2, seed=5), small_ratings, table, n_threads=1)
+    assert len(rows) == 8
+    found = {(row.method, row.repeat): row for row in rows}
+    for repeat in (0, 1):
+        train, test = small_ratings.split(0.2, seed=5 + repeat)
+        model = SGD(n_factors=4, n_epochs=3, seed=5 + repeat).fit(train)
+        assert found[NON_PRIVATE, repeat].rmse == rmse(prediction_errors(model, test))
+        assert found[OWN_MEAN, repeat].rmse == rmse(baseline_errors(train, test))
+        assert found[POPULAR, repeat].recall is not None
+        assert found["als", repeat].seed == 5 + repeat
+        for name in ("by_popularity", "by_activity"):
+            assert sum(group[1] or 0 for group in getattr(found["als", repeat], name)) == len(test)
+    assert found[OWN_MEAN, 0].rmse != found[OWN_MEAN, 1].rmse
+
+
+def test_private_rows_carry_the_whole_promise_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
+    plan = plan_of(1.0, methods=("als", "objective"), repeats=1, delta=1e-5)
+    rows = {row.method: row for row in sweep(plan, small_ratings, table, n_threads=1)}
+    again = {row.method: row for row in sweep(plan, small_ratings, Table(table.path.with_name("b.csv")), n_threads=1)}
+    als, claim = rows["als"], rows["objective"]
+    assert (als.epsilon, als.delta, als.unit, als.certified) == (1.0, 1e-5, "user", True)
+    assert als.guarantee["events"]
+    assert (claim.mode, claim.unit, claim.neighbours, claim.certified) == ("paper", "rating", "replace", False)
+    assert claim.guarantee["assumptions"]
+    assert als.rmse != again["als"].rmse
+    assert rows["sgd"].rmse == again["sgd"].rmse
+    assert rows["sgd"].guarantee == {}
+
+
+def test_only_the_first_repeat_is_timed_and_threads_do_not_change_results(small_ratings: Ratings, table: Table) -> None:
+    settings = {"settings": {**QUICK, "als": {**QUICK["als"], "noise_seed": 3}}}
+    alone = sweep(plan_of(1.0, 5.0, **settings), small_ratings, table, n_threads=2, jobs=1)
+    together = sweep(plan_of(1.0, 5.0, **settings), small_ratings, Table(table.path.with_name("b.csv")), n_threads=2)
+    trained = [row for row in together if row.method not in (OWN_MEAN, POPULAR)]
+    assert {(row.repeat, row.seconds is None, row.peak_memory is None) for row in trained} == {
+        (0, False, False), (1, True, True)
+    }  # fmt: skip
+    assert {row.key: row.rmse for row in alone} == {row.key: row.rmse for row in together}
+    assert all(row.seconds is not None for row in alone if row.method not in (OWN_MEAN, POPULAR))
+    assert not any(row.certified for row in alone)  # the noise had a seed
+
+
+def test_nothing_is_run_twice_and_more_can_be_added(
+    small_ratings: Ratings, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    measured = module.measured
+
+    def counted(method: Any, parts: Any, row: Row, **how: Any) -> Row:
+        ran.append(f"{row.method} {row.asked:g} {row.repeat}")
+        return measured(method, parts, row, **how)
+
+    monkeypatch.setattr(module, "measured", counted)
+    sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
+    assert ran == ["sgd inf 0", "als 1 0"]
+    first = table.path.read_bytes()
+    sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
+    assert table.path.read_bytes() == first
+    rows = sweep(plan_of(1.0, 5.0, repeats=2), small_ratings, table, n_threads=1)
+    assert ran[2:] == ["als 5 0", "sgd inf 1", "als 1 1", "als 5 1"]
+    assert len(rows) == 10
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interruption_keeps_what_has_ended(small_ratings: Ratings, table: Table, jobs: int) -> None:
+    def interrupt(done: int, total: int, note: str) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    plan = plan_of(1.0, 5.0)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(plan, small_ratings, table, n_threads=2, jobs=jobs, progress=interrupt)
+    kept = table.rows()
+    assert 4 <= len([row for row in kept if row.method not in (OWN_MEAN, POPULAR)]) <= 5
+    rows = sweep(plan, small_ratings, table, n_threads=2, jobs=jobs)
+    assert len(rows) == 10
+    assert [row for row in rows if row in kept] == kept
+
+
+def test_a_run_that_fails_says_why_and_is_tried_again(
+    small_ratings: Ratings, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Row:
+        raise InvalidArgument("it has diverged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "measured", broken)
+        rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
+    assert {row.error for row in rows} == {"", "it has diverged"}
+    rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
+    assert {row.error for row in rows} == {""}
+    assert len(rows) == 4
+
+
+def test_data_that_no_private_run_may_use_are_refused_at_once(table: Table) -> None:
+    undeclared = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [1, 5, 2, 4])
+    with pytest.raises(InvalidArgument, match="rating scale that is declared"):
+        sweep(plan_of(1.0), undeclared, table)
+    assert not table.path.exists()
+
+
+def test_profiles_certify_objective(small_ratings: Ratings, table: Table) -> None:
+    factors = [[0.5, 0.1]] * small_ratings.n_users
+    profiles = Profiles.public(list(small_ratings.user_ids), factors)
+    points = points_of(["objective"], ["certified"], [1.0], with_profiles=True)
+    plan = Sweep(points, repeats=1, profiles=profiles, settings={"sgd": QUICK["sgd"]})
+    (row,) = (one for one in sweep(plan, small_ratings, table, n_threads=1) if one.method == "objective")
+    assert (row.error, row.certified, row.unit, row.epsilon) == ("", True, "rating", 1.0)
