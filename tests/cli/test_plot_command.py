@@ -45,7 +45,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]], "error_cdf": [[0.0, 0.1], [1.0, 0.9]], "spectrum": [3.0, 1.0]
     }  # fmt: skip
     for repeat, rmse in enumerate((0.9, 1.0)):
-        promise = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
+        promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
         table.append(Row("als", "certified", 1.0, repeat, 7, rmse=rmse, certified=True, **promise, **shown))
         claim = {**promise, "unit": "rating", "epsilon": 5.0}
         table.append(Row("gaussian", "paper", 5.0, repeat, 7, rmse=rmse, **claim, **shown))

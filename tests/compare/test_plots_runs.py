@@ -22,9 +22,9 @@ from dpmf.ratings import Ratings
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 
 
-def row(method: str, mode: str, epsilon: float, level: float, repeat: int = 0, **others: Any) -> Row:
-    guarantee = {"epsilon": epsilon, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
-    shown = {
+def row(method: str, mode: str, asked: float, level: float, repeat: int = 0, **others: Any) -> Row:
+    guarantee = {"epsilon": asked, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
+    shown: dict[str, Any] = {
         "history": [[1, 0.1, level + 1], [2, 0.1, level]],
         "error_cdf": [[0.0, 0.1], [1.0, level / 10]],
         "by_popularity": [[0.01, 10, level], [0.1, 0, None], [1.0, 5, level + 1]],
@@ -32,7 +32,7 @@ def row(method: str, mode: str, epsilon: float, level: float, repeat: int = 0, *
         "spectrum": [level + 2, level],
     }
     return Row(
-        method, mode, epsilon, repeat, repeat, **{**guarantee, "certified": mode == "certified", **shown, **others}
+        method, mode, asked, repeat, repeat, **{**guarantee, "certified": mode == "certified", **shown, **others}
     )
 
 

@@ -151,7 +151,7 @@ def _rendered(picture: Any, kind: str) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    chosen = {"svg.fonttype": "none", "svg.hashsalt": _SALT, "pdf.fonttype": 42}
+    chosen: Any = {"svg.fonttype": "none", "svg.hashsalt": _SALT, "pdf.fonttype": 42}
     with rc_context(chosen), warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Glyph"
