@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpmf.compare.plots.accuracy import METRICS, accuracy_against_epsilon, accuracy_figure, reference_lines, units_of
+from dpmf.compare.plots.accuracy import METRICS, accuracy_against_epsilon, accuracy_figure, reference_lines, units_with
 from dpmf.compare.results import Row
 from dpmf.errors import InvalidArgument
 from dpmf.privacy.guarantee import SEEDED
@@ -61,7 +61,7 @@ def test_ratings_and_users_never_share_an_axis() -> None:
 def test_a_figure_has_one_panel_per_unit() -> None:
     assert [ax.get_xlabel() for ax in accuracy_figure(ROWS).axes] == ["ε per user", "ε per rating"]
     only = [one for one in ROWS if one.unit != "rating"]
-    assert units_of(only, "rmse") == ["user"]
+    assert units_with(only, "rmse") == ["user"]
     assert [ax.get_xlabel() for ax in accuracy_figure(only).axes] == ["ε per user"]
 
 

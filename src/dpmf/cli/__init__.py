@@ -4,8 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'recommend', 'serve', \
-'similar', 'simulate', 'train', 'verify']
+['bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'plot', 'recommend', \
+'serve', 'similar', 'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _COMMANDS = {
     "simulate": "dpmf.cli.simulate",
     "serve": "dpmf.cli.serve",
     "data": "dpmf.cli.data",
+    "plot": "dpmf.cli.plot",
     "bench": "dpmf.cli.bench",
     "doctor": "dpmf.cli.doctor",
 }

@@ -108,7 +108,7 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
     return ax
 
 
-def units_of(rows: Iterable[Row], metric: str) -> list[str]:
+def units_with(rows: Iterable[Row], metric: str) -> list[str]:
     """Return the units of privacy that there is something to draw about."""
     rows = list(rows)
     return [unit for unit in UNITS if accuracy_series(rows, metric, unit)]
@@ -116,7 +116,7 @@ def units_of(rows: Iterable[Row], metric: str) -> list[str]:
 
 def accuracy_figure(rows: Sequence[Row], metric: str = "rmse", size: tuple[float, float] | None = None) -> Any:
     """Return a figure with one panel per unit of privacy that occurs."""
-    units = units_of(rows, metric)
+    units = units_with(rows, metric)
     if not units:
         raise InvalidArgument(f"there is no private run with {metric} in these results, so nothing to draw")
     picture = figure(*(size or (6.5 * len(units), 5.5)))

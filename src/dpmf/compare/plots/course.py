@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmf.compare.plots.drawing import COLOURS, LINES, axes, figure, legend_below, nth_style, save
-from dpmf.compare.plots.runs import runs_of
+from dpmf.compare.plots.drawing import COLOURS, LINES, axes, figure, legend_below, save
+from dpmf.compare.plots.runs import release_style, runs_of
 from dpmf.compare.results import Row
-from dpmf.errors import InvalidArgument
 from dpmf.methods.convergence import Convergence
 from dpmf.model import Model
 
@@ -37,21 +36,16 @@ def model_courses(models: Mapping[str, Model], ax: Any = None) -> Any:
     """Draw the training error of models, by name, after each epoch."""
     ax = axes(ax)
     for place, (name, model) in enumerate(models.items()):
-        colour, marker = nth_style(place)
         epochs = [record.epoch for record in model.history]
         errors = [record.train_rmse for record in model.history]
-        style = LINES[place % len(LINES)]
-        ax.plot(epochs, errors, marker=marker, linestyle=style, color=colour, label=name, markevery=_every(epochs))
+        ax.plot(epochs, errors, ms=5, markevery=_every(epochs), **release_style(place, name, model.guarantee))
     return _finished(ax)
 
 
-def run_courses(rows: Sequence[Row], unit: str | None = None, ax: Any = None) -> Any:
+def run_courses(rows: Sequence[Row], unit: str = "user", ax: Any = None) -> Any:
     """Draw the training error of the runs of a comparison after each epoch: a thin line per repeat."""
-    runs = runs_of(rows, "history", unit=unit)
-    if not runs:
-        raise InvalidArgument("no run in these results has an error after each epoch, so there is nothing to draw")
     ax = axes(ax)
-    for run in runs:
+    for run in runs_of(rows, "history", unit=unit):
         for place, row in enumerate(run.rows):
             epochs, errors = course_of(row.history)
             label = run.label if place == 0 else None
@@ -94,7 +88,7 @@ def _every(epochs: Sequence[float]) -> int:
 
 
 def _finished(ax: Any) -> Any:
-    ax.set(xlabel="epoch, or round", ylabel="rmse on training ratings, as they were visited")
+    ax.set(xlabel="epoch, or round", ylabel="rmse on training ratings")
     ax.xaxis.get_major_locator().set_params(integer=True)
     legend_below(ax)
     return ax

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -85,10 +86,12 @@ def legend_below(ax: Any) -> None:
     width = ax.figure.get_figwidth() / (place.get_gridspec().ncols if place is not None else 1)
     columns = int(width / (_HANDLE_INCHES + _LETTER_INCHES * max(map(len, labels))))
     down = ScaledTranslation(0, -_LEGEND_DROP / 72, ax.figure.dpi_scale_trans)
-    ax.legend(
+    legend = ax.legend(
         loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + down, fontsize="small",
         ncols=max(1, min(columns, _MOST_COLUMNS)), frameon=False, handlelength=3.2, borderaxespad=0.0,
     )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # the name of a folder may have dollar signs
 
 
 def log_epsilons(ax: Any, epsilons: list[float]) -> None:
@@ -148,7 +151,11 @@ def _rendered(picture: Any, kind: str) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": _SALT, "pdf.fonttype": 42}):
+    chosen: Any = {"svg.fonttype": "none", "svg.hashsalt": _SALT, "pdf.fonttype": 42}
+    with rc_context(chosen), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Glyph"
+        )  # a title in letters that the font lacks is no reason to fail
         picture.savefig(buffer, format=kind, dpi=_DPI, metadata=_NO_METADATA[kind])
     return buffer.getvalue()
 

@@ -12,43 +12,31 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmf.compare.plots.drawing import axes, legend_below
-from dpmf.compare.plots.runs import MOST, Run, runs_of
+from dpmf.compare.plots.runs import runs_of
 from dpmf.compare.results import Row
-from dpmf.errors import InvalidArgument
 
 _MARKERS = 8  # along a curve, at most
 
 
-def error_distribution(
-    rows: Sequence[Row], epsilon: float | None = None, unit: str | None = None, ax: Any = None
-) -> Any:
+def error_distribution(rows: Sequence[Row], unit: str = "user", ax: Any = None, *, epsilon: float | None = None) -> Any:
     """Draw the cumulative distribution of absolute errors on held-out ratings, baseline included: mean of repeats.
 
     Args:
         rows: of a comparison.
-        epsilon: only private runs of this epsilon; a few by default.
-        unit: only private runs about this unit; either by default.
+        unit: only private runs about this unit.
         ax: where to draw.
+        epsilon: only private runs of this epsilon; a few by default.
     """
-    runs = error_runs(rows, epsilon, unit)
     ax = axes(ax)
-    for place, run in enumerate(runs):
+    for place, run in enumerate(runs_of(rows, "error_cdf", unit=unit, epsilon=epsilon)):
         sizes, shares = mean_curve(row.error_cdf for row in run.rows)
         step = max(1, len(sizes) // _MARKERS)
         ax.plot(sizes, shares, lw=1.5, ms=5, label=run.label, markevery=(place % step, step), **run.style)
     ax.set(
         xlabel="absolute error on held-out ratings", ylabel="share of ratings with at most this error", ylim=(0, 1.02)
-    )
+    )  # fmt: skip
     legend_below(ax)
     return ax
-
-
-def error_runs(rows: Sequence[Row], epsilon: float | None = None, unit: str | None = None) -> list[Run]:
-    """Return the runs that `error_distribution` draws."""
-    runs = runs_of(rows, "error_cdf", epsilon=epsilon, unit=unit, most=MOST)
-    if not runs:
-        raise InvalidArgument("no run in these results says how its errors are distributed: there is nothing to draw")
-    return runs
 
 
 def mean_curve(curves: Iterable[Sequence[Sequence[float]]]) -> tuple[list[float], list[float]]:

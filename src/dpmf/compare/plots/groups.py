@@ -39,8 +39,6 @@ def by_group(
     if groups not in _WORDS:
         raise InvalidArgument(f"groups={groups!r} is unknown: it should be {' or '.join(_WORDS)}")
     runs = runs_of(rows, groups, unit=unit, epsilon=epsilon)
-    if not runs:
-        raise InvalidArgument(f"no run in these results has errors {groups.replace('_', ' ')}: nothing to draw")
     ax = axes(ax)
     found = {run.label: group_errors(run.rows, groups) for run in runs}
     ends = sorted({end for errors in found.values() for end in errors})
@@ -56,7 +54,7 @@ def by_group(
 
 
 def group_errors(rows: Sequence[Row], groups: str) -> dict[float, float]:
-    """Return the mean rmse over repeats, by the upper end of the group; a group without held-out ratings is not there."""
+    """Return the mean rmse over repeats, by the upper end of the group; empty groups are not there."""
     found: dict[float, list[float]] = defaultdict(list)
     for row in rows:
         for end, _, rmse in getattr(row, groups):

@@ -29,7 +29,7 @@ def paid_by_users(model: Model, budgets: dict[str, float]) -> list[float]:
     promise = model.guarantee
     if promise.mode == "paper":
         raise InvalidArgument(
-            "this model rests on a paper's claim: what users pay by it depends on their ratings; `dpmf train` says how much"
+            "this model rests on a paper's claim: what users pay depends on their ratings, and `dpmf train` says it"
         )
     if promise.mode == "none" or promise.is_seeded:
         raise InvalidArgument("this model promises nothing to anybody, so there are no personal epsilons to draw")

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from dpmf.compare.plots.drawing import nth_style, status_style
+from dpmf.compare.plots.drawing import figure, nth_style, status_style
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
 from dpmf.compare.summary import is_seeded
 from dpmf.errors import InvalidArgument
+from dpmf.privacy import Guarantee
+from dpmf.privacy.budget import UNITS
 
 MOST = 8  # lines that can still be told apart
 REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, which say certified and claim
@@ -25,6 +27,14 @@ REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, whi
     POPULAR: {"label": "most popular, not private", "linestyle": (0, (1, 3)), "color": "#555555"},
     NON_PRIVATE: {"label": "not private (sgd)", "linestyle": "-.", "color": "#555555"},
 }
+_NAMES = {
+    "history": "an error after each epoch",
+    "error_cdf": "a distribution of errors",
+    "spectrum": "singular values of item factors",
+    "by_popularity": "errors by popularity of the item",
+    "by_activity": "errors by activity of the user",
+}
+_Lines: TypeAlias = dict[tuple[str, str, str], dict[float, list[Row]]]
 
 
 @dataclass(frozen=True)
@@ -43,52 +53,73 @@ class Run:
 
 
 def runs_of(
-    rows: Iterable[Row], what: str, *, unit: str | None = None, epsilon: float | None = None, most: int = MOST
+    rows: Iterable[Row], what: str, *, unit: str = "user", epsilon: float | None = None, most: int = MOST
 ) -> list[Run]:
     """Return the references, and private runs of a few epsilons, that ended and have something to show.
 
     Args:
         rows: of a comparison. Failed runs, and those with noise from a seed, are left out.
         what: the field of `Row` that is to be drawn.
-        unit: only runs that protect this unit; either by default.
-        epsilon: only runs of this one, asked for or of the guarantee.
+        unit: only private runs that protect this unit: epsilons of users and of ratings are different things.
+        epsilon: only private runs of this one, asked for or of the guarantee.
         most: if there are more private runs, each method keeps some of its epsilons, from the least to the greatest.
     """
+    rows = [row for row in rows if not row.error and not is_seeded(row) and getattr(row, what)]
     references: dict[str, list[Row]] = defaultdict(list)
-    lines: dict[tuple[object, ...], dict[float, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row.error or is_seeded(row) or not getattr(row, what):
-            continue
         if row.is_reference:
             references[row.method].append(row)
-        elif row.mode != "none" and row.epsilon is not None and unit in (None, row.unit):
-            lines[row.mode, row.method, row.unit, row.neighbours][row.asked].append(row)
-    if epsilon is not None:
-        lines = _only(lines, epsilon)
-    kept = [
-        lines[line][asked] for line in sorted(lines, key=str) for asked in _spread(sorted(lines[line]), lines, most)
-    ]
+    lines = _lines(rows, unit, epsilon)
+    kept = [lines[line][asked] for line in sorted(lines) for asked in _spread(sorted(lines[line]), lines, most)]
     shown = [_reference(name, references[name]) for name in REFERENCES if name in references]
-    return shown + [_private(place, repeats, _several_neighbours(lines)) for place, repeats in enumerate(kept)]
+    name_neighbours = len({neighbours for *_, neighbours in lines}) > 1
+    return shown + [_private(place, repeats, name_neighbours) for place, repeats in enumerate(kept)]
 
 
-def _only(lines: dict[Any, dict[float, list[Row]]], epsilon: float) -> dict[Any, dict[float, list[Row]]]:
-    found = {
-        line: {asked: rows for asked, rows in by_epsilon.items() if _is(epsilon, asked, rows[0].epsilon)}
-        for line, by_epsilon in lines.items()
-    }
-    found = {line: by_epsilon for line, by_epsilon in found.items() if by_epsilon}
-    if not found:
-        there = sorted({asked for by_epsilon in lines.values() for asked in by_epsilon})
-        raise InvalidArgument(f"no run has epsilon={epsilon:g}: there are {', '.join(f'{one:g}' for one in there)}")
-    return found
+def panels(
+    rows: Sequence[Row],
+    what: str,
+    draw: Callable[[str, Any], object],
+    *,
+    epsilon: float | None = None,
+    size: tuple[float, float] | None = None,
+) -> Any:
+    """Return a figure with one panel per unit of privacy that occurs, each drawn by draw(unit, axes)."""
+    units = units_of(rows, what, epsilon)
+    picture = figure(*(size or (7 * len(units), 6)))
+    for unit, ax in zip(units, picture.subplots(1, len(units), squeeze=False)[0], strict=True):
+        draw(unit, ax)
+        if len(units) > 1:
+            ax.set_title(f"ε per {unit}")
+    return picture
 
 
-def _is(epsilon: float, asked: float, got: float | None) -> bool:
-    return epsilon == asked or (got is not None and math.isclose(epsilon, got, rel_tol=1e-5))
+def units_of(rows: Sequence[Row], what: str, epsilon: float | None = None) -> list[str]:
+    """Return the units that private runs with something to show protect; "user" if there are only references."""
+    rows = [row for row in rows if not row.error and not is_seeded(row) and getattr(row, what)]
+    found = [unit for unit in UNITS if _lines(rows, unit, epsilon)]
+    if not found and epsilon is not None:
+        there = sorted({row.asked for row in rows if row.epsilon is not None})
+        raise InvalidArgument(
+            f"no run has epsilon={epsilon:g}: there is {', '.join(f'{one:g}' for one in there) or 'none at all'}"
+        )
+    if not rows:
+        raise InvalidArgument(f"no run in these results has {_NAMES[what]}, so there is nothing to draw")
+    return found or ["user"]
 
 
-def _spread(epsilons: Sequence[float], lines: dict[Any, dict[float, list[Row]]], most: int) -> list[float]:
+def _lines(rows: Iterable[Row], unit: str, epsilon: float | None) -> _Lines:
+    """Return private runs by mode, method and neighbours, and by the epsilon that was asked for."""
+    lines: _Lines = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row.mode == "none" or row.epsilon is None or row.unit != unit:
+            continue
+        if epsilon is None or epsilon == row.asked or math.isclose(epsilon, row.epsilon, rel_tol=1e-5):
+            lines[row.mode, row.method, str(row.neighbours)][row.asked].append(row)
+    return lines
+
+
+def _spread(epsilons: Sequence[float], lines: _Lines, most: int) -> list[float]:
     """Return some of the epsilons of a method: all if there is room, else the ends and what is between."""
     if sum(map(len, lines.values())) <= most:
         return list(epsilons)
@@ -96,10 +127,6 @@ def _spread(epsilons: Sequence[float], lines: dict[Any, dict[float, list[Row]]],
     if room == 1:
         return [epsilons[len(epsilons) // 2]]
     return [epsilons[round(place * (len(epsilons) - 1) / (room - 1))] for place in range(room)]
-
-
-def _several_neighbours(lines: dict[Any, dict[float, list[Row]]]) -> bool:
-    return len({neighbours for *_, neighbours in lines}) > 1
 
 
 def _reference(name: str, rows: list[Row]) -> Run:
@@ -113,3 +140,20 @@ def _private(place: int, rows: list[Row], name_neighbours: bool) -> Run:
     words = [row.method, f"ε = {row.epsilon:g} per {row.unit}", "paper's claim" if claim else "certified"]
     words += [str(row.neighbours)] if name_neighbours else []
     return Run(", ".join(words), {"marker": marker, **status_style(colour, claim)}, tuple(rows))
+
+
+def release_style(place: int, name: str, promise: Guarantee) -> dict[str, Any]:
+    """Return how one of several releases is drawn, and what the legend says: a claim is dashed and hollow here, too."""
+    colour, marker = nth_style(place)
+    return {"label": f"{name}, {status_of(promise)}", "marker": marker, **status_style(colour, promise.mode == "paper")}
+
+
+def status_of(promise: Guarantee) -> str:
+    """Return in a word or two what stands behind a release.
+
+    >>> status_of(Guarantee.none())
+    'not private'
+    """
+    if not promise.is_private:
+        return "not private"
+    return "paper's claim" if promise.mode == "paper" else "certified"

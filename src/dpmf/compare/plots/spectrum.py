@@ -1,8 +1,7 @@
 """Singular values of item factors: how many directions a model really uses, and where noise has filled the rest.
 
->>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, unit="user", certified=True, spectrum=[3.0, 1.0])]
->>> [run.label for run in spectrum_runs(rows)]
-['als, ε = 1 per user, certified']
+>>> list(_places([3.0, 1.0]))
+[1, 2]
 """
 
 from __future__ import annotations
@@ -10,40 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmf.compare.plots.drawing import LINES, axes, legend_below, nth_style
-from dpmf.compare.plots.runs import Run, runs_of
+from dpmf.compare.measuring import spectrum_of
+from dpmf.compare.plots.drawing import axes, legend_below
+from dpmf.compare.plots.runs import release_style, runs_of
 from dpmf.compare.results import Row
-from dpmf.errors import InvalidArgument
+from dpmf.model import Release
 
 _STEEP = 30.0  # from the first to the last: more than that is drawn on a logarithmic axis
 
 
-def spectrum(spectra: Mapping[str, Sequence[float]], ax: Any = None) -> Any:
+def release_spectra(releases: Mapping[str, Release], ax: Any = None) -> Any:
     """Draw singular values, falling, of releases by name."""
     ax = axes(ax)
+    spectra = {name: spectrum_of(release) for name, release in releases.items()}
     for place, (name, values) in enumerate(spectra.items()):
-        colour, marker = nth_style(place)
-        style = LINES[place % len(LINES)]
-        ax.plot(_places(values), values, marker=marker, linestyle=style, color=colour, ms=5, lw=1.2, label=name)
+        style = release_style(place, name, releases[name].guarantee)
+        ax.plot(_places(values), values, ms=5, lw=1.2, **style)
     return _finished(ax, list(spectra.values()))
 
 
-def run_spectra(rows: Sequence[Row], unit: str | None = None, ax: Any = None) -> Any:
+def run_spectra(rows: Sequence[Row], unit: str = "user", ax: Any = None) -> Any:
     """Draw singular values, falling, of the runs of a comparison; of repeats the first."""
-    runs = spectrum_runs(rows, unit)
     ax = axes(ax)
+    runs = runs_of(rows, "spectrum", unit=unit)
     for run in runs:
         values = run.rows[0].spectrum
         ax.plot(_places(values), values, ms=5, lw=1.2, label=run.label, **run.style)
     return _finished(ax, [run.rows[0].spectrum for run in runs])
-
-
-def spectrum_runs(rows: Sequence[Row], unit: str | None = None) -> list[Run]:
-    """Return the runs that `run_spectra` draws."""
-    runs = runs_of(rows, "spectrum", unit=unit)
-    if not runs:
-        raise InvalidArgument("no run in these results has singular values of item factors: there is nothing to draw")
-    return runs
 
 
 def _places(values: Sequence[float]) -> range:

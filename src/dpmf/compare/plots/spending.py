@@ -12,11 +12,11 @@ epsilon of everything so far, at the delta and for the neighbours of the guarant
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmf.compare.plots.drawing import LINES, axes, legend_below, nth_style
+from dpmf.compare.plots.drawing import axes, legend_below, nth_style
 from dpmf.errors import InvalidArgument, NotVerified
 from dpmf.privacy import Guarantee
 from dpmf.privacy.accounting import epsilon_of
@@ -93,7 +93,7 @@ def budget_spent(courses: Mapping[str, Spending], ax: Any = None) -> Any:
         every_round = len(course.rounds) == course.rounds[-1] + 1
         ax.plot(
             course.rounds, course.epsilons, drawstyle="steps-post" if every_round else "default", color=colour,
-            linestyle=LINES[place % len(LINES)], marker=marker, markevery=course.ends, label=label,
+            marker=marker, markevery=course.ends, label=label, lw=1.8 - 0.2 * (place % 4),
         )  # fmt: skip
     ax.set(xlabel="rounds released", ylabel=f"ε per {units[0]}, of all rounds so far", ylim=(0, None))
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -124,7 +124,12 @@ def _part(event: Event, done: int) -> Event:
     return replace(event, count=done, coordinates=-(-event.coordinates * done // event.count))
 
 
-def spending_json(course: Spending) -> Sequence[dict[str, Any]]:
+def spending_json(course: Spending) -> dict[str, Any]:
     """Return what is drawn, as plain JSON types."""
     rows = zip(course.rounds, course.epsilons, course.whats, strict=True)
-    return [{"round": number, "epsilon": epsilon, "what": what} for number, epsilon, what in rows]
+    return {
+        "delta": course.delta,
+        "unit": course.unit,
+        "neighbours": course.neighbours,
+        "rounds": [{"round": number, "epsilon": epsilon, "what": what} for number, epsilon, what in rows],
+    }
