@@ -33,7 +33,12 @@ def reference() -> str:
     """Return all commands of `dpmf` with all their options, in Markdown."""
     from dpmf.cli import dpmf
 
-    return "\n".join(describe(dpmf, click.Context(dpmf, info_name="dpmf"), level=2))
+    return "\n".join(describe(dpmf, context_of(dpmf, "dpmf"), level=2))
+
+
+def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
+    """Return what a command is called, with its own settings, such as how help is spelt."""
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
 
 
 def describe(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
@@ -50,15 +55,14 @@ def describe(command: click.Command, context: click.Context, level: int) -> Iter
     usage = [context.command_path, *command.collect_usage_pieces(context)]
     yield f"```text\n{' '.join(usage)}\n```\n"
     for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is not None:
-            name, meaning = record
+        name, meaning = parameter.get_help_record(context) or ("", "")
+        if meaning or (name and isinstance(parameter, click.Option)):  # arguments without help are in the usage already
             yield f"`{name}`\n:   {prose(meaning)}\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
-            yield from describe(below, click.Context(below, info_name=name, parent=context), level + 1)
+            yield from describe(below, context_of(below, name, context), level + 1)
 
 
 def prose(text: str) -> str:

@@ -3,10 +3,13 @@
 Pages are written for whoever reads them in the repository. What they link to outside `docs/` is in the site as well
 (the files of `PAGES`, and pictures under `PICTURES`), or is not (code, rows of experiments, folders): links to the
 former are turned to where it is in the site, and of links to the latter the text stays. What does not exist is left as
-it is, so that a strict build fails on it.
+it is, so that a strict build fails on it. A link whose text is the name of a page's file gets the page's title as its
+text: in the site there are no files to see.
 
 >>> rewrite("See [the picture](../experiments/results/liu2015/figure7-netflix.png).", "docs/sgld.md", "sgld.md")
 'See [the picture](experiments/results/liu2015/figure7-netflix.png).'
+>>> rewrite("See [als.md](als.md).", "docs/sgld.md", "sgld.md")
+'See [Private alternating least squares](als.md).'
 >>> rewrite("[Limits](../README.md#limits), [code](../src/dpmf/errors.py)", "docs/sgld.md", "sgld.md")
 '[Limits](readme.md#limits), code'
 """
@@ -36,6 +39,7 @@ _LINK_OR_CODE = re.compile(
     r"|(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]+)\)",
     re.DOTALL | re.MULTILINE,
 )
+_FILE_NAME = re.compile(r"[\w./-]+\.md")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -75,11 +79,19 @@ def rewrite(markdown: str, source: str, uri: str) -> str:
         place = _place(located)
         if place is not None:
             there = posixpath.relpath(place, posixpath.dirname(uri) or ".")
-            return f"{found['image']}[{found['text']}]({there}{hash_sign}{anchor})"
+            text = _title(located) if _FILE_NAME.fullmatch(found["text"]) and not found["image"] else found["text"]
+            return f"{found['image']}[{text}]({there}{hash_sign}{anchor})"
         is_here = not located.startswith("..") and (ROOT / located).exists()
         return found["text"] if is_here and not found["image"] else found[0]
 
     return _LINK_OR_CODE.sub(one, markdown)
+
+
+def _title(located: str) -> str:
+    """Return the first heading of a page; its path if there is none, or no page."""
+    page = ROOT / located
+    found = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE) if page.is_file() else None
+    return located if found is None else found[1]
 
 
 def _place(located: str) -> str | None:

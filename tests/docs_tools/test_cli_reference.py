@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from docs_tools.cli_reference import MARKER, describe, prose, reference
+from docs_tools.cli_reference import MARKER, context_of, describe, prose, reference
 
 from dpmf.cli import _COMMANDS, dpmf
 
@@ -33,6 +33,10 @@ def sections() -> dict[str, str]:
 
 def test_the_page_asks_for_the_reference_once() -> None:
     assert PAGE.read_text(encoding="utf-8").count(MARKER) == 1
+
+
+def test_help_is_spelt_as_the_program_spells_it() -> None:
+    assert all("`-h, --help`" in section for section in sections().values())
 
 
 def test_every_command_has_a_section() -> None:
@@ -67,7 +71,7 @@ def test_a_command_that_is_added_is_picked_up() -> None:
     def added(fresh: int, secret: str, data: str) -> None:
         """Do a new thing."""
 
-    text = "\n".join(describe(program, click.Context(program, info_name="program"), level=2))
+    text = "\n".join(describe(program, context_of(program, "program"), level=2))
     assert "### program added\n\nDo a new thing.\n" in text
     assert "```text\nprogram added [OPTIONS] DATA\n```" in text
     assert "`--fresh N`\n:   See `--other`; a\\_b.  \\[default: 3\\]\n" in text

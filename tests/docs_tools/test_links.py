@@ -31,6 +31,12 @@ def test_links_to_what_the_site_has_are_turned_to_it(source: str, uri: str, targ
     assert rewrite(f"![b]({target})", source, uri) == f"![b]({turned})"
 
 
+@pytest.mark.parametrize("text", ["als.md", "docs/als.md", "../als.md"])
+def test_a_link_that_shows_a_file_shows_the_title_of_its_page(text: str) -> None:
+    assert rewrite(f"[{text}](als.md#x)", "docs/sgld.md", "sgld.md") == "[Private alternating least squares](als.md#x)"
+    assert rewrite("[gone.md](gone.md)", "docs/sgld.md", "sgld.md") == "[docs/gone.md](gone.md)"
+
+
 @pytest.mark.parametrize("target", ["../src/dpmf/errors.py", "../experiments/results/balu2016", "../pyproject.toml"])
 def test_of_links_to_what_the_site_has_not_the_text_stays(target: str) -> None:
     assert rewrite(f"see [`code`]({target}).", "docs/sgld.md", "sgld.md") == "see `code`."
