@@ -32,8 +32,9 @@ types: setup  ## Check types.
 layers: setup  ## Check that imports point downward.
 	$(BIN)/lint-imports
 
+# Not --quiet: it would keep warnings from --strict as well.
 docs: setup  ## Build the documentation into site/; any warning is an error.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 check: test lint types layers docs  ## Everything above.
 
