@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 
-.PHONY: help setup demo test lint types layers check clean
+.PHONY: help setup demo test lint types layers docs check clean
 
 help:  ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -32,7 +32,11 @@ types: setup  ## Check types.
 layers: setup  ## Check that imports point downward.
 	$(BIN)/lint-imports
 
-check: test lint types layers  ## Everything above.
+# Not --quiet: it would keep warnings from --strict as well.
+docs: setup  ## Build the documentation into site/; any warning is an error.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+check: test lint types layers docs  ## Everything above.
 
 clean:  ## Remove what was made.
-	rm -rf .venv build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""The README's Python does what it says."""
+"""The Python of the README and of the quick start does what it says."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 from dpmf.ratings.synthetic import make
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 
 
-def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = make(200, 60)
     monkeypatch.chdir(tmp_path)
     catalogue = ratings.catalogue
@@ -21,7 +22,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     rows = zip(ratings.user_ids.array[ratings.users], ratings.items + 1, ratings.values, strict=True)
     lines = ["user,item,rating", *(f"{user},{item},{value:g}" for user, item, value in rows)]
     Path("ratings.csv").write_text("\n".join(lines))
-    (snippet,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     titles = {'"Toy Story (1995)"': '"The Silent Orbit"', '"Heat (1995)"': '"The Silent Vault"'}
     for theirs, ours in titles.items():
         assert theirs in snippet
