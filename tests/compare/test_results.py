@@ -15,7 +15,8 @@ FULL = Row(
     "sgld", "paper", 0.1, 2, 7, epsilon=0.1, delta=0.0, unit="user", neighbours="add-remove", certified=False,
     rmse=0.1 + 0.2, mae=1e-300, recall=0.5, ndcg=0.25, coverage=1.0, kld=0.0, kld_top_users=0.1, rmse_top_users=0.7,
     factors=16, epochs=3, seconds=1.5, epoch_seconds=0.5, peak_memory=10**10,
-    guarantee={"assumptions": ['a "b", c\nd']}, history=[[1, 0.5, 0.9]], error_cdf=[[0.0, 0.1], [4.0, 1.0]], by_popularity=[[0.01, 3, None]],
+    guarantee={"assumptions": ['a "b", c\nd']},
+    history=[[1, 0.5, 0.9]], error_cdf=[[0.0, 0.1], [4.0, 1.0]], by_popularity=[[0.01, 3, None]],
     by_activity=[[0.01, 3, 0.5]], spectrum=[3.0, 0.1],
 )  # fmt: skip
 FAILED = Row("als", "certified", 1.0, 0, 7, error='it, "diverged"\nin epoch 3')

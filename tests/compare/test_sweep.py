@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpmf.compare import sweep as module
+from dpmf.compare.measuring import measured
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
@@ -94,7 +94,7 @@ def test_private_rows_carry_the_whole_promise_and_noise_has_no_seed(small_rating
 
 
 def test_only_the_first_repeat_is_timed_and_threads_do_not_change_results(small_ratings: Ratings, table: Table) -> None:
-    settings = {"settings": {**QUICK, "als": {**QUICK["als"], "noise_seed": 3}}}
+    settings: dict[str, Any] = {"settings": {**QUICK, "als": {**QUICK["als"], "noise_seed": 3}}}
     alone = sweep(plan_of(1.0, 5.0, **settings), small_ratings, table, n_threads=2, jobs=1)
     together = sweep(plan_of(1.0, 5.0, **settings), small_ratings, Table(table.path.with_name("b.csv")), n_threads=2)
     trained = [row for row in together if row.method not in (OWN_MEAN, POPULAR)]
@@ -110,13 +110,12 @@ def test_nothing_is_run_twice_and_more_can_be_added(
     small_ratings: Ratings, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    measured = module.measured
 
     def counted(method: Any, parts: Any, row: Row, **how: Any) -> Row:
         ran.append(f"{row.method} {row.asked:g} {row.repeat}")
         return measured(method, parts, row, **how)
 
-    monkeypatch.setattr(module, "measured", counted)
+    monkeypatch.setattr("dpmf.compare.sweep.measured", counted)
     sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert ran == ["sgd inf 0", "als 1 0"]
     first = table.path.read_bytes()
@@ -150,7 +149,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
         raise InvalidArgument("it has diverged")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "measured", broken)
+        patch.setattr("dpmf.compare.sweep.measured", broken)
         rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert {row.error for row in rows} == {"", "it has diverged"}
     rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)

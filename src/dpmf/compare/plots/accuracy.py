@@ -97,6 +97,8 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
         _draw_bars(ax, line, colour)
     for name, height in reference_lines(rows, metric).items():
         ax.axhline(height, lw=1.5, zorder=1, **REFERENCE_STYLES[name])
+    ax.relim()  # lines across the axes alone would not move the limits, and might lie on the edge
+    ax.autoscale_view()
     log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
     repeated = any(n > 1 for line in lines for n in line.repeats)
     ax.set(

@@ -15,7 +15,7 @@ from typing import Any
 
 from dpmf.compare.comparison import PICTURE, REPORT
 from dpmf.compare.measuring import MOST_RANKED
-from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_of
+from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_with
 from dpmf.compare.plots.drawing import as_svg, figure, save
 from dpmf.compare.plots.groups import by_group
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
@@ -62,7 +62,7 @@ def write_report(
     """
     picture: Path | None = None
     try:
-        if units_of(rows, "rmse"):
+        if units_with(rows, "rmse"):
             save(accuracy_figure(rows), folder / PICTURE)
             picture = folder / PICTURE
         draw: Callable[..., str] = _drawn
@@ -123,7 +123,7 @@ def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., st
     """Return a picture for each figure and each unit of privacy."""
     parts = []
     for metric in metrics:
-        for unit in units_of(rows, metric):
+        for unit in units_with(rows, metric):
             parts.append(draw(lambda ax, metric=metric, unit=unit: accuracy_against_epsilon(rows, metric, unit, ax),
                               f"{metric} against ε per {unit}"))  # fmt: skip
     if not parts:
@@ -135,7 +135,7 @@ def _groups(rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
     parts = []
     for groups, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
         pictures = [draw(lambda ax, groups=groups, unit=unit: by_group(rows, groups, unit, ax),
-                         f"rmse by {whose}, ε per {unit}") for unit in units_of(rows, "rmse")]  # fmt: skip
+                         f"rmse by {whose}, ε per {unit}") for unit in units_with(rows, "rmse")]  # fmt: skip
         parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
         columns = ["method", "promise", "ε asked for", *group_names(rows, groups)]
         content = table(columns, group_rows(rows, groups))
