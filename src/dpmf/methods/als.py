@@ -31,7 +31,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.alternating import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_ratings
 from dpmf.methods.central import CentralRounds
-from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, private_method, public_facts, whole
 from dpmf.methods.implicit import IMPLICIT_ASSUMPTION, fit_observations, implicit_defaults, model_of, release_of
 from dpmf.methods.observed_plan import ObservedPlan
 from dpmf.methods.personal import personal_shares
@@ -90,10 +90,8 @@ class ALS:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise InvalidArgument(
-                f"budget={self.budget!r}: ALS needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
-            )
+        private_method(self)
+        assert self.budget is not None
         if self.n_factors is not None:
             whole("n_factors", self.n_factors, least=0)
         for name in ("n_epochs", "cap"):
@@ -113,11 +111,6 @@ class ALS:
                 raise InvalidArgument(f"{name} means nothing for {self.feedback} feedback: leave it out")
         if self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: ALS protects users, which protects ratings too")
-        if not isinstance(self.items_public, bool):
-            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
-        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
-        if self.noise_seed is not None:
-            whole("noise_seed", self.noise_seed, least=0, most=(1 << 63) - 1)
 
     @property
     def is_implicit(self) -> bool:

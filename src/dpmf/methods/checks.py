@@ -13,9 +13,11 @@ from typing import Any
 
 from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
+from dpmf.privacy import Budget
 from dpmf.ratings import Items
 
 _MOST = (1 << 31) - 1
+_MOST_SEED = (1 << 63) - 1
 _PUBLIC = (
     "Rating scale, configuration and number of rounds are public: they were declared, not learnt from the ratings."
 )
@@ -47,6 +49,22 @@ def fraction(name: str, value: float) -> None:
     """Refuse what is not a number from 0 to below 1."""
     if not (_is_number(value) and 0 <= value < 1):
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
+
+
+def private_method(method: Any) -> None:
+    """Refuse what no private method can use, of the fields that all of them have."""
+    name = type(method).__name__
+    if not isinstance(method.budget, Budget):
+        raise InvalidArgument(
+            f"budget={method.budget!r}: {name} needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
+        )
+    whole("seed", method.seed, least=0, most=_MOST_SEED)
+    if method.noise_seed is not None:
+        whole("noise_seed", method.noise_seed, least=0, most=_MOST_SEED)
+    if not isinstance(method.items_public, bool):
+        raise InvalidArgument(f"items_public={method.items_public!r} should be True or False: it asserts something")
+    if getattr(method, "mode", "certified") not in ("certified", "paper"):
+        raise InvalidArgument(f"mode={method.mode!r} is not known: choose certified or paper")
 
 
 def configuration_of(name: str, method: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified_gaussian import fit_certified
-from dpmf.methods.checks import configuration_of, not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
 from dpmf.methods.gaussian_claim import Claim, eps_i_for
 from dpmf.methods.gaussian_defaults import MEANINGLESS, defaults_for
 from dpmf.methods.noisy_descent import fit_descent
@@ -86,28 +86,19 @@ class GaussianGD:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise InvalidArgument(
-                f"budget={self.budget!r}: GaussianGD needs Budget(epsilon) to be private, or Budget(math.inf), which "
-                "is not"
-            )
-        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
+        private_method(self)
+        assert self.budget is not None
         for name, check in (("learning_rate", positive), ("regularization", not_negative), ("clip", positive),
                             ("eps_i", positive), ("tolerance", positive)):  # fmt: skip
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("noise_seed", 0, (1 << 63) - 1)):  # fmt: skip
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS)):  # fmt: skip
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least=least, most=most)
         for name in ("delta_i", "delta_r"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1):
                 raise InvalidArgument(f"{name}={value!r} should be a number between 0 and 1")
-        if not isinstance(self.items_public, bool):
-            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
-        if self.mode not in ("certified", "paper"):
-            raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
         if self.centering not in (None, "raw", "mean"):
             raise InvalidArgument(f"centering={self.centering!r} is not known: choose raw or mean")
         if self.eps_i is not None and not LEAST_EPS_I <= self.eps_i <= MOST_EPS_I:

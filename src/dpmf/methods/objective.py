@@ -26,7 +26,7 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified_objective import fit_certified
-from dpmf.methods.checks import configuration_of, not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
 from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.objective_run import fit_published
 from dpmf.methods.profiles import Profiles
@@ -90,23 +90,14 @@ class ObjectivePerturbation:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise InvalidArgument(
-                f"budget={self.budget!r}: ObjectivePerturbation needs Budget(epsilon) to be private, or "
-                "Budget(math.inf), which is not"
-            )
-        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
+        private_method(self)
+        assert self.budget is not None
         for name, check in (("learning_rate", positive), ("regularization", not_negative)):
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("noise_seed", 0, (1 << 63) - 1)):  # fmt: skip
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS)):  # fmt: skip
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least=least, most=most)
-        if not isinstance(self.items_public, bool):
-            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
-        if self.mode not in ("certified", "paper"):
-            raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
         if self.solver not in (None, "exact", "steps"):
             raise InvalidArgument(f"solver={self.solver!r} is not known: choose exact or steps")
         for name in _MEANINGLESS[self.kind]:

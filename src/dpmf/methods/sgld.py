@@ -31,7 +31,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings, Room
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.checks import configuration_of, not_negative, positive, whole
+from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.descent import counts_of
 from dpmf.methods.langevin import Chain
@@ -101,25 +101,18 @@ class SGLD:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise InvalidArgument(
-                f"budget={self.budget!r}: SGLD needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
-            )
-        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
+        private_method(self)
+        assert self.budget is not None
         positive("temperature", self.temperature)
         for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
                             ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
         for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS), ("table", 0, MOST_TABLE),
-                                  ("noise_seed", 0, (1 << 63) - 1)):  # fmt: skip
+                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
+                                  ("table", 0, MOST_TABLE)):  # fmt: skip
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least=least, most=most)
-        if not isinstance(self.items_public, bool):
-            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
-        if self.mode not in ("certified", "paper"):
-            raise InvalidArgument(f"mode={self.mode!r} is not known: choose certified or paper")
         if self.budget.is_finite and self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
         kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"

@@ -28,7 +28,16 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
-from dpmf.methods.checks import configuration_of, declared, fraction, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import (
+    configuration_of,
+    declared,
+    fraction,
+    not_negative,
+    positive,
+    private_method,
+    public_facts,
+    whole,
+)
 from dpmf.methods.defaults import suggested
 from dpmf.methods.descent import counts_of
 from dpmf.methods.private_sgld import fit_certified
@@ -110,19 +119,16 @@ class Sketch:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise InvalidArgument(
-                f"budget={self.budget!r}: Sketch needs Budget(epsilon) to be private, or Budget(math.inf), which is not"
-            )
+        private_method(self)
+        assert self.budget is not None
         whole("depth", self.depth, most=MOST_ROWS)
-        whole("seed", self.seed, least=0, most=(1 << 63) - 1)
         positive("gain", self.gain)
         for name, check in (("learning_rate", positive), ("regularization", not_negative), ("cap", whole)):
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
         for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS), ("width", 1, MOST_WIDTH),
-                                  ("noise_seed", 0, (1 << 63) - 1)):  # fmt: skip
+                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
+                                  ("width", 1, MOST_WIDTH)):  # fmt: skip
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least=least, most=most)
         if self.decay not in (None, "linear"):
@@ -132,8 +138,6 @@ class Sketch:
             if getattr(self, name) not in known:
                 choice = " or ".join(str(one) for one in known if one is not None)
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} is not known: choose {choice}")
-        if not isinstance(self.items_public, bool):
-            raise InvalidArgument(f"items_public={self.items_public!r} should be True or False: it asserts something")
         if self.width is not None and self.gain != 1:
             raise InvalidArgument(f"gain={self.gain!r} chooses a width, and width={self.width} is given: leave one out")
         kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
