@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.liu2015 import budgets, epochs, tables
+from experiments.liu2015 import budgets, epochs, popularity, tables
 
 FIGURES: dict[str, Figure] = {
+    "figure1": popularity.FIGURE,
     "figure4": tables.FIGURE,
     "figure6": epochs.FIGURE,
     "figure7": budgets.FIGURE,
