@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.liu2015 import budgets, epochs, popularity, tables
+from experiments.liu2015 import budgets, epochs, popularity, pushing, tables
 
 FIGURES: dict[str, Figure] = {
     "figure1": popularity.FIGURE,
     "figure4": tables.FIGURE,
     "figure6": epochs.FIGURE,
     "figure7": budgets.FIGURE,
+    "pushing": pushing.FIGURE,
 }
