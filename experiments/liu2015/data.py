@@ -23,16 +23,18 @@ K = 16
 """Factors, of figures that do not vary them."""
 
 PLAIN = Budget(math.inf)
-_HOLDOUT = 0.01
+HOLDOUT = 0.01
 _LARGE, _EVERY = 20_000_000, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Ratings to learn from, and ratings to test on."""
+    """Ratings to learn from and ratings to test on, how they were split, and how many threads to use."""
 
+    ratings: Ratings
     train: Ratings
     test: Ratings
+    seed: int
     n_threads: int
 
     @classmethod
@@ -41,8 +43,8 @@ class Parts:
         ratings = run.ratings()
         if len(ratings) > _LARGE and not run.full:
             ratings = of_users(ratings, np.arange(0, ratings.n_users, _EVERY))
-        train, test = ratings.split(_HOLDOUT, seed=run.seed)
-        return cls(train, test, run.n_threads)
+        train, test = ratings.split(HOLDOUT, seed=run.seed)
+        return cls(ratings, train, test, run.seed, run.n_threads)
 
     def error(self, method: Method) -> float:
         """Train, and return the error on the held-out ratings."""

@@ -43,7 +43,8 @@ def measure(run: Run) -> list[Row]:
 def rows_of(counts: NDArray[np.int64], *, made_up: bool) -> list[Row]:
     """Return the rows for the numbers of ratings of all items."""
     counts = np.sort(counts[counts > 0])[::-1]
-    ends = [0] + [step * 10**power for power in range(len(str(counts[0]))) for step in _STEPS]
+    ends = [step * 10**power for power in range(len(str(counts[0]))) for step in _STEPS]
+    ends = [0, *(end for end in ends if end < counts[0]), int(counts[0])]
     running = np.cumsum(counts)
     same = {
         "made_up": made_up,
@@ -60,10 +61,16 @@ def rows_of(counts: NDArray[np.int64], *, made_up: bool) -> list[Row]:
 
 
 def slope_of(rows: list[Row]) -> tuple[float, float]:
-    """Return the exponent of a power law for how many items have a number of ratings, and how much it explains."""
-    places, density = _density(rows)
+    """Return the exponent of a power law for items with more than few ratings, and how much of them it explains."""
+    places, density = _density(_tail(rows))
     x, y = np.log(places), np.log(density)
     return float(np.polyfit(x, y, 1)[0]), float(np.corrcoef(x, y)[0, 1] ** 2)
+
+
+def _tail(rows: list[Row]) -> list[Row]:
+    """Return the ranges beyond few ratings; all of them if those are too few for a line."""
+    tail = [row for row in rows if row["from"] > _FEW and row["items"]]
+    return tail if len(tail) > 2 else rows
 
 
 def _density(rows: list[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -82,8 +89,8 @@ def judge(rows: list[Row]) -> Verdict:
     sentence = (
         f"{round(few * one['all_items']):,} of {one['all_items']:,} items have {_FEW} ratings or fewer "
         f"({100 * few:.1f} %; many would be {100 * _MANY:.0f}), {100 * half:.1f} % of the items have half of all "
-        f"ratings, and the first {_TOP} have {100 * top:.1f} %; a power law with exponent {slope:.2f} explains "
-        f"{100 * explained:.0f} % of how the numbers of items differ."
+        f"ratings, and the first {_TOP} have {100 * top:.1f} %; beyond {_FEW} ratings a power law with exponent "
+        f"{slope:.2f} explains {100 * explained:.1f} % of how the numbers of items differ."
     )
     if one["made_up"]:
         return Verdict(None, f"these ratings are made up, and from a power law; {sentence}")
@@ -93,9 +100,9 @@ def judge(rows: list[Row]) -> Verdict:
 def draw(drawing: Drawing, rows: list[Row]) -> None:
     """Draw how many items there are for a number of ratings, and the power law."""
     axes = axes_of(drawing, "ratings of an item", "items for each number of ratings")
-    places, density = _density(rows)
-    axes.loglog(places, density, "o-", color=COLOURS[0], label="made up" if rows[0]["made_up"] else "counted")
+    axes.loglog(*_density(rows), "o-", color=COLOURS[0], label="made up" if rows[0]["made_up"] else "counted")
     slope, _ = slope_of(rows)
+    places, density = _density(_tail(rows))
     at = np.exp(np.log(density).mean() + slope * (np.log(places) - np.log(places).mean()))
     axes.loglog(places, at, "--", color=COLOURS[3], label=f"power law, exponent {slope:.2f}")
     axes.axvline(_FEW, color="0.5", linestyle=":", label=f"{_FEW} ratings")

@@ -9,7 +9,6 @@ the item, and how many of them find it among their ten recommendations.
 from __future__ import annotations
 
 import math
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _EPSILONS = (20.0, 5.0, 1.0)
-_DRAWS = 3  # of the noise, which is never the same; methods without noise need one
+_DRAWS = 3  # of the noise, which is never the same; methods without noise need one,
+_MANY_RATINGS = 5_000_000  # and where there are more than these, accounts outweigh the noise and runs are long
 _NOBODY = "none"
 _FEW = 10  # recommendations
 _HALF = 0.5  # of how far plain ALS is moved: more is not robust
@@ -36,29 +36,29 @@ _HALF = 0.5  # of how far plain ALS is moved: more is not robust
 
 def measure(run: Run) -> list[Row]:
     """Return one row for each method, draw, kind of accounts and item."""
-    parts = cache(partial(Parts.of, run))  # read when the first point needs them
-    targets = cache(lambda: targets_of(parts().train, run.seed))
+    parts = Parts.of(run)
+    train, count, targets = parts.train, n_accounts(parts.train), targets_of(parts.train, run.seed)
+    noise = 1 if len(train) > _MANY_RATINGS else _DRAWS
 
     def trained(method: str, epsilon: float | None, draw: int, accounts: str, target: int | None) -> dict[str, Any]:
-        train, count = parts().train, n_accounts(parts().train)
         ratings = train
         if target is not None:
-            place = int(targets()[target])
+            place = int(targets[target])
             ratings = with_accounts(train, target=place, n_accounts=count, kind=accounts, seed=run.seed)
         model = of_people(_method(method, epsilon).fit(ratings, n_threads=run.n_threads), train)
         wanted = range(N_TARGETS) if target is None else [target]
         return {
-            "rmse": rmse(prediction_errors(model, parts().test, n_threads=run.n_threads)),
-            "baseline_rmse": parts().baseline(),
+            "rmse": rmse(prediction_errors(model, parts.test, n_threads=run.n_threads)),
+            "baseline_rmse": parts.baseline(),
             "accounts_made_up": count,
-            "seen": _seen(model, [int(targets()[one]) for one in wanted], run.n_threads),
+            "seen": _seen(model, [int(targets[one]) for one in wanted], run.n_threads),
         }
 
     attacks = [(_NOBODY, None), *((kind, target) for kind in KINDS for target in range(N_TARGETS))]
     points = [
         {"method": method, "epsilon": epsilon, "draw": draw, "accounts": accounts, "target": target}
         for method, epsilon, draws in (("SGD", None, 1), ("plain ALS", None, 1),
-                                       *(("certified ALS", epsilon, _DRAWS) for epsilon in _EPSILONS))
+                                       *(("certified ALS", epsilon, noise) for epsilon in _EPSILONS))
         for draw in range(draws)
         for accounts, target in attacks
     ]  # fmt: skip
