@@ -2,9 +2,10 @@
 
 Errors are measured between epochs and take no part of their time, but for LIBMF, which measures its own: that is one
 visit of 1 % of the ratings without an update, and the length of its factors. Its first iteration cannot be told from
-what it does beforehand, and counts as long as the others are on average. It starts from random factors on the ratings
-themselves and has no biases, its errors are of predictions that are not clamped to the scale, and its penalties and
-rate are set once: 0.05, without the one on absolute values that the Python package adds, and 0.1.
+what it does beforehand, and counts as long as the others are on average. It has no biases, and its errors are of
+predictions that are not clamped to the scale. Its penalty and rate are those with the lowest error after 15 iterations
+of a few that were tried on every tenth Netflix user with 128 factors: 0.03 and 0.05, without the penalty on absolute
+values that the Python package has by default. The others have their defaults.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ import numpy as np
 folder, factors, threads, iterations = sys.argv[1], *map(int, sys.argv[2:])
 from libmf import mf
 train, test = (np.load(f"{folder}/{name}.npy") for name in ("train", "test"))
-engine = mf.MF(k=factors, nr_threads=threads, nr_iters=iterations, lambda_p1=0, lambda_q1=0, lambda_p2=0.05,
-               lambda_q2=0.05, eta=0.1)
+engine = mf.MF(k=factors, nr_threads=threads, nr_iters=iterations, lambda_p1=0, lambda_q1=0, lambda_p2=0.03,
+               lambda_q2=0.03, eta=0.05)
 sys.stdout.flush()
 reading, writing = os.pipe()
 screen = os.dup(1)

@@ -26,6 +26,7 @@ _EPOCHS = 15
 _MANY_FACTORS, _FEW_EPOCHS = 512, 5  # of LIBMF
 _SOONER = 2.0  # times: "2-3 times faster"
 _COMPARABLE = 1.25  # times as long
+_CLAMPING = 0.001  # more than it would take off LIBMF's errors; 0.0006 on MovieLens 1M
 _LINES = {"SGD": "o-", "SGLD": "^-", "LIBMF": "s-"}
 
 
@@ -69,7 +70,7 @@ def judge(rows: list[Row]) -> Verdict:
         ours, theirs = (seconds_to(both, _points(course)) for course in (sgd, peer))
         assert ours is not None
         assert theirs is not None
-        held &= theirs >= _SOONER * ours and _best(sgd) <= _best(peer)
+        held &= theirs >= _SOONER * ours and _best(sgd) <= _best(peer) - _CLAMPING
         if factors == numbers[-1]:
             held &= _epoch(sgld) <= _COMPARABLE * _epoch(peer)
         told.append(

@@ -109,7 +109,13 @@ def _judge_courses(errors: dict[str, list[float]], seconds: dict[str, float]) ->
 
 @pytest.mark.parametrize(
     ("last", "seconds", "sampling", "held"),
-    [(0.80, 5.0, 2.0, True), (0.86, 5.0, 2.0, False), (0.80, 1.2, 1.4, False), (0.80, 5.0, 9.0, False)],
+    [
+        (0.80, 5.0, 2.0, True),
+        (0.8495, 5.0, 2.0, False),
+        (0.86, 5.0, 2.0, False),
+        (0.80, 1.2, 1.4, False),
+        (0.80, 5.0, 9.0, False),
+    ],
 )
 def test_courses_are_judged_by_error_and_time(last: float, seconds: float, sampling: float, held: bool) -> None:
     errors = {"SGD": [0.9, last], "SGLD": [0.95, 0.9], "LIBMF": [0.92, 0.85]}
