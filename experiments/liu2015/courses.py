@@ -4,7 +4,7 @@ Errors are measured between epochs and take no part of their time, but for LIBMF
 visit of 1 % of the ratings without an update, and the length of its factors. Its first iteration cannot be told from
 what it does beforehand, and counts as long as the others are on average. It has no biases, and its errors are of
 predictions that are not clamped to the scale. Its penalty and rate are those with the lowest error after 15 iterations
-of a few that were tried on every tenth Netflix user with 128 factors: 0.03 and 0.05, without the penalty on absolute
+of six pairs tried on every tenth Netflix user with 128 factors: 0.03 and 0.05, without the penalty on absolute
 values that the Python package has by default. The others have their defaults.
 """
 
