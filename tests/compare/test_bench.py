@@ -70,6 +70,13 @@ def test_every_row_has_its_own_limit_and_ratio(ratings: Ratings) -> None:
         assert not [name for name in row if "libmf" in name or "implicit" in name]
 
 
+def test_a_wide_scale_is_measured_like_a_narrow_one(ratings: Ratings) -> None:
+    ids = ratings.user_ids.array[ratings.users], ratings.catalogue.ids.array[ratings.items]
+    wide = Ratings.of(*ids, 250 * (ratings.values - 1), scale=(0, 1000))
+    (row,) = bench(wide, [16], n_threads=1, epochs=1, peers=False)  # steps for stars would diverge
+    assert row["updates_per_second"] > 0
+
+
 def test_too_few_factors_are_refused(ratings: Ratings) -> None:
     with pytest.raises(InvalidArgument, match="factors=0"):
         list(bench(ratings, [0], n_threads=1, epochs=1, peers=False))

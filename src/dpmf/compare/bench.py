@@ -27,6 +27,7 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sgd import Step, sgd_block
+from dpmf.methods.alternating import USUAL_WIDTH
 from dpmf.methods.descent import Descent
 from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.ratings import Ratings
@@ -105,9 +106,10 @@ def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: i
 
 def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) -> Callable[[int], float]:
     """Return what runs an epoch on so many threads and returns its updates per second."""
+    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
     state = Descent.start(
         grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors,
-        sd=0.05**0.5 / n_factors**0.25, unit=1.0, seed=0, packed=packed,
+        sd=(0.05 * unit) ** 0.5 / n_factors**0.25, unit=unit, seed=0, packed=packed,
     )  # fmt: skip
     numbers = count()
     return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, n_threads).seconds

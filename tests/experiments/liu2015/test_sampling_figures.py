@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from experiments.figure import Run
 from experiments.figure import make as made
-from experiments.liu2015 import FIGURES
 
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
+from experiments.liu2015 import FIGURES
 
 
 @pytest.mark.parametrize(("figure", "n_rows"), [("figure4", 5), ("figure6", 15), ("figure7", 16)])
