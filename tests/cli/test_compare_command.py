@@ -38,8 +38,9 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
     before = (out / "runs.csv").read_bytes()
     again = command(*words, *QUICK)
     assert (out / "runs.csv").read_bytes() == before
-    assert "certified per user, add-remove, δ = 1e-06" in again.stdout
-    assert "paper's claim per rating, replace" in again.stdout
+    assert "Certified per user, add-remove, δ = 1e-06" in again.stdout
+    assert "A paper's claim, not certified, per rating, replace" in again.stdout
+    assert max(map(len, map(str.rstrip, again.stdout.splitlines()))) <= 100
     assert "no guarantee covers them" in again.stdout
     assert "objective is run as the paper claims only" in again.stdout
 
@@ -57,12 +58,17 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
         (("--holdout", "2"), "not a fraction"),
         (("--repeats", "0"), "--repeats"),
         (("--threads", "0"), "n_threads=0"),
-        (("--jobs", "0"), "n_threads=0"),
+        (("--jobs", "0"), "--jobs 0"),
+        (("--set", "als.mode=paper"), "als.mode cannot be set here"),
         (("--set", "n_factors=3"), "METHOD.NAME=VALUE"),
         (("--set", "als.speed=3"), "no setting 'speed'"),
         (("--methods", "als", "--set", "sketch.depth=3"), "not compared"),
         (("--delta", "2"), "delta=2"),
-        (("--profiles-public",), "name them, too"),
+        (("--profiles-public",), "needs --profiles to be certified"),
+        (("--profiles-epsilon", "1", "--modes", "paper", "--methods", "objective"), "for a certified run"),
+        (("--profiles", "taken", "--methods", "als"), "for a certified run of --method objective"),
+        (("--profiles", "taken", "--profiles-epsilon", "1"), "is no folder with a release"),
+        (("--profiles", ".", "--methods", "objective"), "say how much, with --profiles-epsilon"),
         (("--profiles", "nothing.csv"), "cannot read --profiles"),
         (("--out", "taken"), "choose another name"),
     ],
@@ -78,6 +84,16 @@ def test_bad_input_is_one_line(
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert [one.name for one in tmp_path.iterdir()] == ["taken"]
+
+
+def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    done = command("compare", data_folder, "--methods", "sgld", "--modes", "certified", "--epsilons", 1, "--repeats", 1,
+                   "--delta", "1e-11", "--out", out, "--set", "sgd.n_epochs=1")  # fmt: skip
+    assert done.returncode == 1
+    assert "no private run has ended" in done.stderr
+    assert "Did not end" in done.stdout
+    assert "did not end" in (out / "report.html").read_text().lower()
 
 
 def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dpmf.cli.output import METRICS_NOTE
 from dpmf.compare.results import Row, Table
 from dpmf.methods import ALS
 from dpmf.model import Model
-from dpmf.privacy import Budget
+from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.ratings import Ratings
 
 pytest.importorskip("matplotlib")
@@ -44,11 +45,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shown: dict[str, Any] = {
         "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]], "error_cdf": [[0.0, 0.1], [1.0, 0.9]], "spectrum": [3.0, 1.0]
     }  # fmt: skip
+    events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
+    proven = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
+    claim = Guarantee.paper(epsilon=5.0, delta=0.0, unit="rating", neighbours="replace", claim="So it is said.",
+                            releases=["item factors"], assumptions=["Nobody looks."])  # fmt: skip
     for repeat, rmse in enumerate((0.9, 1.0)):
-        promise: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "unit": "user", "neighbours": "add-remove"}
-        table.append(Row("als", "certified", 1.0, repeat, 7, rmse=rmse, certified=True, **promise, **shown))
-        claim = {**promise, "unit": "rating", "epsilon": 5.0}
-        table.append(Row("gaussian", "paper", 5.0, repeat, 7, rmse=rmse, **claim, **shown))
+        for method, asked, promise in (("als", 1.0, proven), ("gaussian", 5.0, claim)):
+            figures = {name: getattr(promise, name) for name in ("epsilon", "delta", "unit", "neighbours", "certified")}
+            row = Row(method, promise.mode, asked, repeat, 7, rmse=rmse, **figures, **shown)
+            table.append(replace(row, guarantee=promise.to_json()))
     table.append(Row("own-mean", "none", math.inf, 0, 7, rmse=1.1, error_cdf=[[0.0, 0.0], [1.0, 0.5]]))
     return folder
 

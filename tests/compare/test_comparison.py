@@ -13,6 +13,7 @@ import pytest
 from dpmf.compare.comparison import FACTS, Comparison
 from dpmf.compare.sweep import Sweep, points_of
 from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.methods.profiles import Profiles
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
@@ -37,6 +38,7 @@ def test_the_same_comparison_goes_on_and_may_grow(small_ratings: Ratings, tmp_pa
 
 
 def test_the_folder_is_for_its_owner_alone(small_ratings: Ratings, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir(mode=0o755)
     run(tmp_path / "one", PLAN, small_ratings)
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o700
 
@@ -49,6 +51,8 @@ def test_the_folder_is_for_its_owner_alone(small_ratings: Ratings, tmp_path: Pat
         ({"delta": 1e-5}, "other delta"),
         ({"neighbours": "replace"}, "other neighbours"),
         ({"settings": {"als": {"n_factors": 3}}}, "other settings of methods"),
+        ({"items_public": True}, "other public items"),
+        ({"how": "per-user"}, "other splits"),
     ],
 )
 def test_another_comparison_is_refused(
@@ -61,6 +65,51 @@ def test_another_comparison_is_refused(
     assert sorted((file.name, file.read_bytes()) for file in (tmp_path / "one").iterdir()) == before
 
 
+def test_other_profiles_are_refused(small_ratings: Ratings, tmp_path: Path) -> None:
+    users = list(small_ratings.user_ids)
+
+    def plan(value: float) -> Sweep:
+        points = points_of(["objective"], ["certified"], [5.0], with_profiles=True)
+        profiles = Profiles.public(users, [[value, 0.1]] * len(users))
+        return Sweep(points, repeats=1, profiles=profiles, settings={"sgd": {"n_epochs": 1}})
+
+    assert run(tmp_path / "one", plan(0.5), small_ratings) == 4
+    assert run(tmp_path / "one", plan(0.5), small_ratings) == 4
+    with pytest.raises(InvalidArgument, match="other profiles"):
+        run(tmp_path / "one", plan(0.6), small_ratings)
+
+
+def test_a_split_by_time_depends_on_times(tmp_path: Path) -> None:
+    users, items, values = [1, 1, 1, 2, 2, 2], [1, 2, 3, 1, 2, 3], [1, 5, 3, 2, 4, 3]
+    plan = Sweep((), repeats=1, how="last", holdout=1, settings={"sgd": {"n_factors": 2, "n_epochs": 1}})
+    run(tmp_path / "one", plan, Ratings.of(users, items, values, [1, 2, 3, 1, 2, 3], scale=(1, 5)))
+    with pytest.raises(InvalidArgument, match="other ratings"):
+        run(tmp_path / "one", plan, Ratings.of(users, items, values, [3, 2, 1, 3, 2, 1], scale=(1, 5)))
+
+
+def test_rows_of_nobody_knows_what_are_not_adopted(small_ratings: Ratings, tmp_path: Path) -> None:
+    run(tmp_path / "one", PLAN, small_ratings)
+    (tmp_path / "one" / FACTS).unlink()
+    with pytest.raises(DamagedFile, match="is missing"):
+        run(tmp_path / "one", PLAN, small_ratings)
+
+
+def test_a_folder_without_a_row_is_free(small_ratings: Ratings, tmp_path: Path) -> None:
+    with Comparison.open(tmp_path / "one", PLAN, small_ratings, command=""):
+        pass
+    assert run(tmp_path / "one", replace(PLAN, holdout=0.3), small_ratings) == 4
+
+
+def test_what_a_killed_run_left_is_cleared_and_pictures_may_stay(small_ratings: Ratings, tmp_path: Path) -> None:
+    run(tmp_path / "one", PLAN, small_ratings)
+    for name in (".report.html.k3j4", ".comparison.json.x", "errors.svg"):
+        (tmp_path / "one" / name).write_text("")
+    run(tmp_path / "one", PLAN, small_ratings)
+    assert sorted(file.name for file in (tmp_path / "one").iterdir()) == [
+        ".lock", FACTS, "errors.svg", "runs.csv"
+    ]  # fmt: skip
+
+
 def test_other_ratings_and_other_folders_are_refused(small_ratings: Ratings, tmp_path: Path) -> None:
     run(tmp_path / "one", PLAN, small_ratings)
     with pytest.raises(InvalidArgument, match="other ratings"):
@@ -69,9 +118,11 @@ def test_other_ratings_and_other_folders_are_refused(small_ratings: Ratings, tmp
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(InvalidArgument, match="holds other files"):
         run(tmp_path / "mine", PLAN, small_ratings)
-    (tmp_path / "one" / FACTS).write_text('{"format": "dpmf-comparison"}')
-    with pytest.raises(DamagedFile, match="not the record of a comparison"):
-        run(tmp_path / "one", PLAN, small_ratings)
+    for content in ('{"format": "dpmf-comparison"}', '{"format": "dpmf-comparison", "identity": [], "began": ""}',
+                    '{"format": "dpmf-comparison", "identity": {}}', "[]"):  # fmt: skip
+        (tmp_path / "one" / FACTS).write_text(content)
+        with pytest.raises(DamagedFile, match="not the record of a comparison"):
+            run(tmp_path / "one", PLAN, small_ratings)
 
 
 def test_two_processes_do_not_write_to_one_folder(small_ratings: Ratings, tmp_path: Path) -> None:

@@ -13,13 +13,16 @@ import pytest
 from dpmf.compare.comparison import Comparison
 from dpmf.compare.plots import drawing
 from dpmf.compare.report import write_report, writing
-from dpmf.compare.report.tables import best_rows, by_promise, group_names, promise_of
-from dpmf.compare.results import Row
+from dpmf.compare.report.tables import best_rows, brief, by_promise, figures, group_names, groups
+from dpmf.compare.results import Row, Table
 from dpmf.compare.summary import summarize
 from dpmf.compare.sweep import Sweep, points_of
 from dpmf.errors import MissingExtra
-from dpmf.privacy.guarantee import SEEDED
+from dpmf.files import read_json
+from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
+
+from .measured import claimed, promised
 
 _EMPTY = {"meta", "br", "hr", "img", "input", "link"}
 _METHODS = ("als", "sgld", "gaussian", "objective", "sketch")
@@ -64,7 +67,7 @@ def folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> 
     plan = Sweep(points_of(_METHODS, ["certified", "paper"], [1.0, 5.0]), repeats=2, settings=quick, seed=11)
     with Comparison.open(folder, plan, small_ratings, command="dpmf compare <small> --repeats 2") as comparison:
         rows = comparison.run(n_threads=1)
-        write_report(folder, comparison.facts, plan, rows, 1)
+        write_report(folder, comparison.facts, plan, rows)
     return folder
 
 
@@ -99,11 +102,10 @@ def test_it_says_whose_it_is_and_how_it_was_made(page: Page) -> None:
 
 
 def test_every_guarantee_is_there_with_all_it_rests_on(folder: Path, page: Page) -> None:
-    from dpmf.compare.results import Table
-
-    promised = [row for row in Table(folder / "runs.csv").rows() if row.guarantee]
-    assert {row.method for row in promised} == set(_METHODS)
-    for row in promised:
+    promises = [row for row in Table(folder / "runs.csv").rows() if row.guarantee]
+    assert {row.method for row in promises} == set(_METHODS)
+    for row in promises:
+        assert str(Guarantee.from_json(row.guarantee)) in page.text
         for sentence in row.guarantee["assumptions"]:
             assert " ".join(sentence.split()) in page.text
         for event in row.guarantee["events"]:
@@ -129,7 +131,7 @@ def test_names_from_outside_stay_text(folder: Path, small_ratings: Ratings, tmp_
         "data": dict.fromkeys(writing._FIELDS, "</table>"),
     }  # fmt: skip
     row = Row("als", "certified", 1.0, 0, 0, error="<img src=x onerror=alert(1)>")
-    write_report(tmp_path, facts, Sweep(points_of(["als"], ["certified"], [1.0])), [row], 1)
+    write_report(tmp_path, facts, Sweep(points_of(["als"], ["certified"], [1.0])), [row])
     made = Page((tmp_path / "report.html").read_text())
     assert not {tag for tag, _ in made.tags} & {"script", "b", "img"}
     assert "<img src=x onerror=alert(1)>" in made.text
@@ -138,9 +140,6 @@ def test_names_from_outside_stay_text(folder: Path, small_ratings: Ratings, tmp_
 def test_without_matplotlib_there_is_a_report_without_pictures(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpmf.compare.results import Table
-    from dpmf.files import read_json
-
     def missing(*_: float) -> Any:
         raise MissingExtra("no matplotlib")
 
@@ -148,25 +147,102 @@ def test_without_matplotlib_there_is_a_report_without_pictures(
         monkeypatch.setattr(place, "figure", missing)
     monkeypatch.setattr(writing, "accuracy_figure", missing)
     rows, plan = Table(folder / "runs.csv").rows(), Sweep(points_of(["als"], ["certified"], [1.0]))
-    report, picture = write_report(tmp_path, read_json(folder / "comparison.json"), plan, rows, 1)
+    report, picture = write_report(tmp_path, read_json(folder / "comparison.json"), plan, rows)
     assert picture is None
     assert "not drawn, because matplotlib is not installed" in Page(report.read_text()).text
 
 
-def test_a_claim_is_never_called_certified() -> None:
-    common: dict[str, Any] = {"delta": 1e-6, "unit": "user", "neighbours": "add-remove", "rmse": 0.8}
-    rows = [
-        Row("sgld", "paper", 1.0, 0, 0, epsilon=1.0, **common),
-        Row("als", "certified", 1.0, 0, 0, epsilon=1.0, certified=True, **{**common, "rmse": 0.9}),
-        Row("als", "certified", 5.0, 0, 0, epsilon=5.0, certified=False, guarantee={"assumptions": [SEEDED]}, **common),
-        Row("sgd", "none", math.inf, 0, 0, rmse=0.7),
-    ]
-    points = summarize(rows)
-    kinds = {(point.method, point.asked): promise_of(point).kind for point in points}
-    assert kinds == {("sgd", math.inf): "", ("als", 1.0): "proven", ("als", 5.0): "", ("sgld", 1.0): "claim"}
-    assert len(by_promise(points)) == 4
-    # The claim and the seeded run have lower errors, and are not what is proven.
-    assert [[cell.text for cell in row] for row in best_rows(points)] == [["1 per user", "als", "0.9000"]]
+MIXED = [
+    claimed("sgld", 1.0, unit="user", rmse=0.8, by_popularity=[[1.0, 9, 0.81]]),
+    promised("als", 1.0, rmse=0.9, by_popularity=[[1.0, 9, 0.91]]),
+    promised("als", 1.0, 1, rmse=0.96, by_popularity=[[1.0, 9, 0.95]]),
+    promised("als", 5.0, rmse=0.7, seeded=True, by_popularity=[[1.0, 9, 0.71]]),
+    claimed("objective", 2.0, rmse=0.6, by_popularity=[[1.0, 9, None]]),
+    Row("gaussian", "certified", 3.0, 0, 0, error="it has diverged"),
+    Row("sgd", "none", math.inf, 0, 0, rmse=0.5, by_popularity=[[1.0, 9, 0.51]]),
+]
+
+
+def test_what_is_promised_differently_is_never_in_one_table() -> None:
+    points = summarize(MIXED)
+    tables = {promise.text: [[cell.text for cell in row] for row in rows]
+              for promise, rows in by_promise(points, figures).items()}  # fmt: skip
+    short = {name: [row[:3] for row in rows] for name, rows in tables.items()}
+    found = points[1].epsilon
+    assert found is not None
+    assert found < 1.0  # what is shown is the guarantee's, not what was asked for
+    assert short == {
+        "without an ε": [["sgd, not private", "–", "0.5000"]],
+        "certified per user, add-remove, δ = 1e-06": [["als", f"{found:g}", "0.9300"]],
+        "not private: noise from a seed": [["als", f"{points[2].epsilon:g}", "0.7000"]],
+        "a paper's claim, not certified, per user, replace": [["sgld", "1", "0.8000"]],
+        "a paper's claim, not certified, per rating, replace": [["objective", "2", "0.6000"]],
+        "did not end": [["gaussian", "3 asked for", "–"]],
+    }
+    kinds = {promise.text: promise.kind for promise in by_promise(points, figures)}
+    assert [name for name, kind in kinds.items() if kind == "proven"] == ["certified per user, add-remove, δ = 1e-06"]
+    assert sorted(name for name, kind in kinds.items() if kind == "claim") == sorted(
+        name for name in kinds if name.startswith("a paper's claim")
+    )
+    # Claims and seeded runs have lower errors, and are not what is proven.
+    assert [[cell.text for cell in row] for row in best_rows(points)] == [[f"{found:g} per user", "als", "0.9300"]]
+
+
+def test_groups_are_by_promise_too() -> None:
+    tables = by_promise(summarize(MIXED), groups("by_popularity"))
+    cells = {promise.text: [[cell.text for cell in row][2:] for row in rows] for promise, rows in tables.items()}
+    assert cells["certified per user, add-remove, δ = 1e-06"] == [["0.9300"]]
+    assert cells["not private: noise from a seed"] == [["0.7100"]]
+    assert cells["a paper's claim, not certified, per user, replace"] == [["0.8100"]]
+    assert cells["a paper's claim, not certified, per rating, replace"] == [["–"]]
+
+
+def test_a_terminal_gets_means_and_ranges() -> None:
+    (point,) = summarize([promised("als", 1.0, 0, rmse=0.9), promised("als", 1.0, 1, rmse=0.96, seconds=2.0)])
+    texts = [cell.text for cell in brief(point)]
+    assert texts == ["als", f"{point.epsilon:g}", "0.9300", "0.9000", "0.9600", "–", "–", "2.0", "2"]
+
+
+def _text_of(folder: Path, rows: list[Row], plan: Sweep) -> str:
+    facts: dict[str, Any] = {
+        "name": "", "command": "", "began": "", "versions": {}, "machine": {}, "data": dict.fromkeys(writing._FIELDS, 1)
+    }  # fmt: skip
+    return Page(write_report(folder, facts, plan, rows)[0].read_text()).text
+
+
+def test_what_is_said_of_noise_is_true_of_every_run(tmp_path: Path) -> None:
+    plan = Sweep(points_of(["als"], ["certified"], [1.0]))
+    fresh = _text_of(tmp_path, [promised("als", 1.0, rmse=0.9)], plan)
+    assert "The noise of private runs has no seed" in fresh
+    mixed = _text_of(tmp_path, [promised("als", 1.0, rmse=0.9, seeded=True), promised("sgld", 1.0, rmse=0.9)], plan)
+    assert "The noise of als came from a seed that was set, so nothing about it is private; that of all others" in mixed
+    seeded = _text_of(tmp_path, [promised("als", 1.0, rmse=0.9, seeded=True)], plan)
+    assert "so nothing about it is private." in seeded
+    assert "als, not private: noise from a seed" in seeded
+    assert "als, certified" not in seeded
+
+
+def test_every_guarantee_of_a_method_is_listed(tmp_path: Path) -> None:
+    rows = [promised("als", 1.0, rmse=0.9), promised("als", 5.0, rmse=0.8), promised("als", 5.0, 1, noise=90.0, rmse=1)]
+    found = _text_of(tmp_path, rows, Sweep(points_of(["als"], ["certified"], [1.0])))
+    for row in rows:
+        assert str(Guarantee.from_json(row.guarantee)) in found
+    assert len({str(Guarantee.from_json(row.guarantee)) for row in rows}) == 3
+
+
+def test_time_is_said_to_be_of_the_threads_that_there_were(tmp_path: Path) -> None:
+    rows = [promised("als", 1.0, rmse=0.9, seconds=1.0, threads=3), promised("als", 1.0, 1, rmse=0.9, threads=1)]
+    assert "on 3 threads" in _text_of(tmp_path, rows, Sweep(points_of(["als"], ["certified"], [1.0]), repeats=2))
+    untimed = _text_of(tmp_path, rows[1:], Sweep(points_of(["als"], ["certified"], [1.0]), how="last", holdout=1))
+    assert "threads" not in untimed
+
+
+def test_a_picture_of_other_rows_does_not_stay(tmp_path: Path) -> None:
+    plan = Sweep(points_of(["als"], ["certified"], [1.0]))
+    _text_of(tmp_path, [promised("als", 1.0, rmse=0.9)], plan)
+    assert (tmp_path / "accuracy.png").exists()
+    _text_of(tmp_path, [Row("sgd", "none", math.inf, 0, 0, rmse=0.5)], plan)
+    assert not (tmp_path / "accuracy.png").exists()
 
 
 def test_groups_are_named() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,16 @@ import pytest
 from dpmf.compare.results import Row, Table
 from dpmf.errors import DamagedFile, InvalidArgument
 
-FULL = Row(
-    "sgld", "paper", 0.1, 2, 7, epsilon=0.1, delta=0.0, unit="user", neighbours="add-remove", certified=False,
-    rmse=0.1 + 0.2, mae=1e-300, recall=0.5, ndcg=0.25, coverage=1.0, kld=0.0, kld_top_users=0.1, rmse_top_users=0.7,
-    factors=16, epochs=3, seconds=1.5, epoch_seconds=0.5, peak_memory=10**10,
-    guarantee={"assumptions": ['a "b", c\nd']},
-    history=[[1, 0.5, 0.9]], error_cdf=[[0.0, 0.1], [4.0, 1.0]], by_popularity=[[0.01, 3, None]],
-    by_activity=[[0.01, 3, 0.5]], spectrum=[3.0, 0.1],
+from .measured import claimed, promised
+
+FULL = replace(
+    claimed(
+        "sgld", 0.1, 2, unit="user", rmse=0.1 + 0.2, mae=1e-300, recall=0.5, ndcg=0.25, coverage=1.0, kld=0.5,
+        kld_top_users=0.1, rmse_top_users=0.7, factors=16, epochs=3, threads=2, seconds=1.5, epoch_seconds=0.5,
+        peak_memory=10**10, history=[[1, 0.5, 0.9], [2, None, None]], error_cdf=[[0.0, 0.1], [4.0, 1.0]],
+        by_popularity=[[0.01, 3, None]], by_activity=[[0.01, 3, 0.5]], spectrum=[3.0, 0.1],
+    ),
+    seed=7,
 )  # fmt: skip
 FAILED = Row("als", "certified", 1.0, 0, 7, error='it, "diverged"\nin epoch 3')
 
@@ -45,7 +49,7 @@ def test_an_error_of_two_lines_stays_one_row(table: Table) -> None:
 
 def test_of_two_rows_of_one_run_the_later_counts(table: Table) -> None:
     table.append(FAILED)
-    table.append(Row("als", "certified", 1.0, 0, 7, rmse=0.9))
+    table.append(promised("als", 1.0, rmse=0.9))
     assert [(row.rmse, row.error) for row in table.rows()] == [(0.9, "")]
 
 
@@ -53,19 +57,55 @@ def test_of_two_rows_of_one_run_the_later_counts(table: Table) -> None:
 def test_a_row_that_was_cut_off_does_not_count_and_is_overwritten(table: Table, lost: int) -> None:
     table.append(FULL)
     whole = table.path.read_bytes()
-    table.append(Row("als", "certified", 1.0, 0, 7, guarantee={"assumptions": ["x" * 400]}))
+    table.append(Row("als", "certified", 1.0, 0, 7, error="x" * 400))
     table.path.write_bytes(table.path.read_bytes()[:-lost])
     assert table.rows() == [FULL]
-    table.append(Row("als", "certified", 2.0, 0, 7))
+    table.append(promised("als", 2.0))
     assert table.path.read_bytes().startswith(whole)
     assert [row.asked for row in table.rows()] == [0.1, 2.0]
 
 
-def test_cells_that_make_no_sense_make_no_row(table: Table) -> None:
+def test_a_file_without_a_whole_line_is_as_good_as_new(table: Table) -> None:
+    for begin in (b"", b"method,mo"):
+        table.path.write_bytes(begin)
+        assert table.rows() == []
+        table.append(FULL)
+        assert table.rows() == [FULL]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("asked", "one"), ("asked", "nan"), ("asked", "-1"), ("mode", "proven"), ("certified", "yes"),
+        ("repeat", "1.5"),
+        ("guarantee", "[1]"), ("guarantee", '"x"'), ("guarantee", "5"), ("guarantee", "{}"), ("guarantee", '{"a":1}'),
+        ("by_popularity", "[1,2]"), ("by_popularity", '[["a",1,"b"]]'), ("by_activity", "[[0.1]]"),
+        ("history", '{"a":1}'), ("history", '["abc"]'), ("history", "[[null,2,1]]"), ("error_cdf", "[[1]]"),
+        ("error_cdf", "[[0,NaN]]"), ("spectrum", '["a"]'), ("spectrum", "[true]"), ("spectrum", "[" * 100_000),
+        ("epsilon", "0.01"), ("delta", "0.5"), ("unit", "rating"), ("neighbours", "add-remove"), ("certified", "True"),
+        ("mode", "certified"), ("mode", "none"),
+    ],
+)  # fmt: skip
+def test_a_row_that_makes_no_sense_or_contradicts_its_guarantee_is_refused(
+    table: Table, column: str, cell: str
+) -> None:
     table.append(FULL)
-    table.append(Row("als", "certified", 1.0, 0, 7))
-    table.path.write_text(table.path.read_text().replace("als,certified,1.0,0", "als,certified,one,0"))
-    assert table.rows() == [FULL]
+    with table.path.open(newline="") as file:
+        names, cells = csv.reader(file)
+    cells[names.index(column)] = cell
+    with table.path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([names, cells])
+    with pytest.raises(DamagedFile, match=r"line 2 of .* is damaged"):
+        table.rows()
+
+
+def test_a_row_of_another_width_or_a_giant_cell_is_refused(table: Table) -> None:
+    table.append(FULL)
+    whole = table.path.read_text()
+    for rest in ("als,certified\n", f'"{"x" * (1 << 24)}xx"\n'):
+        table.path.write_text(whole + rest)
+        with pytest.raises(DamagedFile, match=r"line 3 of .* is damaged"):
+            table.rows()
 
 
 def test_other_files_are_refused(table: Table) -> None:
@@ -76,7 +116,4 @@ def test_other_files_are_refused(table: Table) -> None:
         table.rows()
     table.path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DamagedFile, match="cannot read"):
-        table.rows()
-    table.path.write_bytes(b"")
-    with pytest.raises(DamagedFile, match="not a table of results"):
         table.rows()

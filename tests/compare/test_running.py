@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpmf.compare.demo import run_demo
-from dpmf.compare.running import peak_memory, train_and_test
+from dpmf.compare.running import forget_peak_memory, peak_memory, train_and_test
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.leaking import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
@@ -48,6 +49,18 @@ def test_speed_is_ratings_by_seconds(small_ratings: Ratings) -> None:
 def test_peak_memory_is_in_bytes() -> None:
     peak = peak_memory()
     assert peak is None or 10_000_000 < peak < 10**12
+
+
+def test_a_peak_can_be_forgotten() -> None:
+    if not forget_peak_memory():
+        pytest.skip("this system does not let a process forget its peak")
+    before = peak_memory()
+    assert before is not None
+    hump = np.ones(100_000_000, np.uint8)
+    assert (peak_memory() or 0) >= before + 90_000_000
+    del hump
+    assert forget_peak_memory()
+    assert (peak_memory() or 0) < before + 50_000_000
 
 
 def test_the_demonstration_recommends_space_to_somebody_who_loves_space(tmp_path: Path) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpmf.compare.results import Row
 from dpmf.compare.summary import is_seeded, summarize
 from dpmf.privacy.guarantee import SEEDED
+
+from .measured import promised
 
 
 def row(method: str = "als", mode: str = "certified", asked: float = 1.0, repeat: int = 0, **others: Any) -> Row:
@@ -39,15 +44,27 @@ def test_failed_runs_are_named_and_change_no_figure() -> None:
     assert (alone.n, alone.mean, alone.errors) == (0, {}, ("no memory",))
 
 
-@pytest.mark.parametrize("other", [{"unit": "rating"}, {"neighbours": "replace"}, {"delta": 0.0}, {"certified": False}])
+@pytest.mark.parametrize(
+    "other", [{"epsilon": 0.9}, {"unit": "rating"}, {"neighbours": "replace"}, {"delta": 0.0}, {"certified": False}]
+)
 def test_guarantees_of_different_kinds_are_not_mixed(other: dict[str, Any]) -> None:
     points = summarize([row(rmse=1.0), row(repeat=1, rmse=2.0, **other)])
     assert sorted(point.mean["rmse"] for point in points) == [1.0, 2.0]
 
 
-def test_epsilon_is_the_greatest_of_all_repeats() -> None:
-    (point,) = summarize([row(epsilon=0.99), row(repeat=1, epsilon=1.0), row(repeat=2, epsilon=0.98)])
-    assert point.epsilon == 1.0
+def test_another_event_or_assumption_makes_another_guarantee() -> None:
+    rows = [promised("als", 5.0, rmse=1.0), promised("als", 5.0, 1, rmse=2.0, noise=99.0)]
+    rows.append(replace(promised("als", 5.0, 2, rmse=3.0), guarantee={**rows[0].guarantee, "assumptions": ["Other."]}))
+    points = summarize([*rows, promised("als", 5.0, 3, rmse=1.5)])
+    assert sorted((point.n, point.mean["rmse"]) for point in points) == [(1, 2.0), (1, 3.0), (2, 1.25)]
+    for point in points:
+        assert all(one.guarantee == point.guarantee for one in point.rows)
+
+
+@given(st.floats(1e-6, 10.0), st.integers(1, 9))
+def test_a_mean_lies_between_the_least_and_the_most(value: float, n: int) -> None:
+    (point,) = summarize([row(repeat=repeat, recall=value) for repeat in range(n)])
+    assert point.least["recall"] == point.mean["recall"] == point.most["recall"] == value
 
 
 def test_references_come_first_and_epsilons_rise() -> None:

@@ -6,15 +6,17 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dpmf.compare.measuring import measured
+from dpmf.compare.measuring import Parts, measured
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
-from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
+from dpmf.evaluation.evaluating import by_activity, by_popularity
 from dpmf.evaluation.metrics import rmse
-from dpmf.methods import SGD
+from dpmf.methods import METHODS, SGD
 from dpmf.methods.profiles import Profiles
 from dpmf.ratings import Ratings
 
@@ -61,6 +63,12 @@ def test_fields_that_a_method_refuses_are_told_before_anything_is_read() -> None
         plan_of(1.0, settings={"sketch": {"depth": "2"}})
 
 
+@pytest.mark.parametrize("name", ["mode", "seed", "budget", "items_public", "feedback"])
+def test_fields_that_labels_are_made_from_cannot_be_set(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"als.{name} cannot be set here"):
+        plan_of(1.0, settings={"als": {name: "1"}})
+
+
 def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
     small_ratings: Ratings, table: Table
 ) -> None:
@@ -74,9 +82,67 @@ def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
         assert found[OWN_MEAN, repeat].rmse == rmse(baseline_errors(train, test))
         assert found[POPULAR, repeat].recall is not None
         assert found["als", repeat].seed == 5 + repeat
-        for name in ("by_popularity", "by_activity"):
-            assert sum(group[1] or 0 for group in getattr(found["als", repeat], name)) == len(test)
+        errors = prediction_errors(model, test)
+        for name, grouped in (("by_popularity", by_popularity), ("by_activity", by_activity)):
+            assert getattr(found[NON_PRIVATE, repeat], name) == [
+                [high, count, error] for high, count, (error,) in grouped(train, test, errors)
+            ]
+        assert found[NON_PRIVATE, repeat].recall == evaluate(model, test)["recall@10"]
     assert found[OWN_MEAN, 0].rmse != found[OWN_MEAN, 1].rmse
+    assert found[NON_PRIVATE, 0].by_popularity != found[NON_PRIVATE, 0].by_activity
+
+
+def test_splits_and_neighbours_are_those_asked_for(small_ratings: Ratings, table: Table) -> None:
+    plan = plan_of(1.0, repeats=1, how="per-user", holdout=0.3, neighbours="replace", methods=("als", "sketch"),
+                   settings={**QUICK, "sketch": {"n_epochs": 1}})  # fmt: skip
+    rows = {(row.method, row.mode): row for row in sweep(plan, small_ratings, table, n_threads=1)}
+    train, test = small_ratings.split(0.3, seed=0, how="per-user")
+    assert rows[OWN_MEAN, "none"].rmse == rmse(baseline_errors(train, test))
+    assert rows["als", "certified"].neighbours == "replace"
+    assert rows["sketch", "paper"].neighbours == "add-remove"  # what the claim is about
+
+
+def test_without_privacy_objective_is_that_of_its_paper() -> None:
+    plan = plan_of(math.inf, methods=("objective", "gaussian"))
+    kinds = {point.method: getattr(plan.configured(point, 0), "kind", "") for point in plan.points}
+    assert kinds == {"objective": "published", "gaussian": "none"}
+
+
+def test_a_run_that_diverges_is_not_a_result(small_ratings: Ratings, table: Table) -> None:
+    settings = {"sgd": QUICK["sgd"], "gaussian": {"learning_rate": 1e30}}
+    plan = Sweep(points_of(["gaussian"], ["certified"], [1.0]), repeats=1, settings=settings)
+    with np.errstate(all="ignore"):
+        (row,) = (one for one in sweep(plan, small_ratings, table, n_threads=1) if one.method == "gaussian")
+    assert row.error
+    assert row.recall is None
+
+
+def test_lists_are_made_for_the_same_people_every_time(small_ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmf.compare.measuring.MOST_RANKED", 10)
+    first, again, other = (Parts.of(small_ratings, holdout=0.2, seed=seed) for seed in (1, 1, 2))
+    assert np.count_nonzero(np.diff(first.ranked.indptr)) == 10
+    assert (first.ranked.indptr == again.ranked.indptr).all()
+    assert (first.ranked.indptr != other.ranked.indptr).any()
+
+
+@pytest.mark.parametrize("method", ["als", "sgld", "gaussian", "sketch"])
+def test_what_is_compiled_is_not_timed(
+    small_ratings: Ratings, table: Table, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    kind = METHODS[method]
+    fit = kind.fit
+
+    def counted(self: Any, ratings: Ratings, **how: Any) -> Any:
+        seen.append(ratings.n_users)
+        return fit(self, ratings, **how)
+
+    monkeypatch.setattr(kind, "fit", counted)
+    settings = {"sgd": QUICK["sgd"], method: {"n_epochs": 2}}
+    rows = sweep(Sweep(points_of([method], ["certified", "paper"][: 1 + (method != "als")], [5.0]), repeats=1,
+                       settings=settings), small_ratings, table, n_threads=1)  # fmt: skip
+    assert not any(row.error for row in rows)
+    assert seen == [50, 120] * (1 + (method != "als"))
 
 
 def test_private_rows_carry_the_whole_promise_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.objective import profile_options, read_profiles
+from dpmf.cli.objective import check_profiles, profile_options, read_profiles
 from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
@@ -65,16 +65,19 @@ def compare(
     from dpmf.compare.sweep import Sweep, points_of
     from dpmf.engine.threads import thread_count
 
-    if profiles is None and (profiles_epsilon is not None or profiles_public):
-        raise InvalidArgument("--profiles-epsilon and --profiles-public say what --profiles are: name them, too")
-    points = points_of(_names("--methods", methods), _modes(modes), _epsilons(epsilons),
-                       with_profiles=profiles is not None)  # fmt: skip
+    names = _names("--methods", methods)
+    if profiles is not None or profiles_epsilon is not None or profiles_public:
+        method = "objective" if "objective" in names else names[0]
+        mode = "certified" if "certified" in _modes(modes) else "paper"
+        check_profiles(method, mode, 1.0, profiles, profiles_epsilon, profiles_public)
+    points = points_of(names, _modes(modes), _epsilons(epsilons), with_profiles=profiles is not None)
     plan = Sweep(
         points, repeats, holdout, how, seed, delta, neighbours, items_public, _settings(settings),
         read_profiles(profiles, profiles_epsilon, profiles_public, delta),
     )  # fmt: skip
-    n_threads = thread_count(threads)
-    thread_count(jobs)
+    thread_count(threads)
+    if jobs is not None and jobs < 1:
+        raise InvalidArgument(f"--jobs {jobs}: give a whole number from 1 on")
     with progress("reading", None):
         ratings = read_ratings(data, **reading)
     out = out or Path(f"comparison-{Path(data).stem or 'data'}")
@@ -84,13 +87,16 @@ def compare(
         progress("comparing", None) as advance,
     ):
         rows = comparison.run(n_threads=threads, jobs=jobs, progress=_Display(advance))
-        report, picture = write_report(comparison.folder, comparison.facts, plan, rows, n_threads)
+        report, picture = write_report(comparison.folder, comparison.facts, plan, rows)
     if as_json:
         print_json(_report(rows, report, picture))
     else:
         _print(rows, report, picture)
         if any(point.method == "objective" for point in points) and profiles is None:
             say("objective is run as the paper claims only: to be certified it needs --profiles")
+    private = [row for row in rows if row.mode != "none"]
+    if private and all(row.error for row in private):
+        raise InvalidArgument(f"no private run has ended, the first because: {private[0].error}")
 
 
 class _Display:
@@ -110,7 +116,7 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
     """Return what scripts may rely on."""
     from dpmf.compare.summary import summarize
 
-    points = [{**asdict(point), "errors": list(point.errors)} for point in summarize(rows)]
+    points = [{name: value for name, value in asdict(point).items() if name != "rows"} for point in summarize(rows)]
     return {
         "rows": [asdict(row) for row in rows],
         "points": points,
@@ -121,11 +127,12 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 
 
 def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
-    from dpmf.compare.report.tables import ACCURACY, accuracy_rows
+    from dpmf.compare.report.tables import BRIEF, brief, by_promise
     from dpmf.compare.summary import summarize
 
     points = summarize(rows)
-    print_table("Accuracy against privacy", ACCURACY, [[cell.text for cell in row] for row in accuracy_rows(points)])
+    for promise, cells in by_promise(points, brief).items():
+        print_table(promise.text[0].upper() + promise.text[1:], BRIEF, [[cell.text for cell in row] for row in cells])
     for point in points:
         for error in point.errors:
             say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")

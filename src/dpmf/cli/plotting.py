@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.compare.results import Row
     from dpmf.model import Model, Release
 
-_MOST_INCHES = 50
+_LEAST_INCHES, _MOST_INCHES = 3, 50  # in less, legends do not leave room for anything
 _HOLDS = {"runs.csv": "results", "model.json": "model", "release.json": "release"}
 _MADE_BY = {
     "results": "results of `dpmf compare`",
@@ -58,8 +58,10 @@ def check_picture(out: Path, size: str | None) -> tuple[float, float] | None:
 def parse_size(text: str) -> tuple[float, float]:
     """Read "7x5" as inches."""
     match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)\s*[x×]\s*(\d{1,3}(?:\.\d{1,3})?)", text.strip().lower())
-    if match is None or not all(1 <= float(side) <= _MOST_INCHES for side in match.groups()):
-        raise InvalidArgument(f"--size {text!r} should be width x height in inches, from 1 to {_MOST_INCHES}: 7x5")
+    if match is None or not all(_LEAST_INCHES <= float(side) <= _MOST_INCHES for side in match.groups()):
+        raise InvalidArgument(
+            f"--size {text!r} should be width x height in inches, from {_LEAST_INCHES} to {_MOST_INCHES}: 7x5"
+        )
     return float(match[1]), float(match[2])
 
 

@@ -29,6 +29,7 @@ from typing import Any
 
 from dpmf.compare.results import Row, Table
 from dpmf.compare.sweep import Progress, Sweep, sweep
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.journal import alone_in
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write_text
@@ -39,6 +40,7 @@ from dpmf.version import __version__
 
 ROWS, FACTS, REPORT, PICTURE = "runs.csv", "comparison.json", "report.html", "accuracy.png"
 _FILES = (ROWS, FACTS, REPORT, PICTURE, ".lock")
+_DRAWN = (".png", ".svg", ".pdf")
 _FORMAT = {"format": "dpmf-comparison", "version": 1}
 _PACKAGES = ("numpy", "scipy", "numba", "dp-accounting", "cryptography", "matplotlib")
 
@@ -67,11 +69,16 @@ class Comparison:
         Raises:
             InvalidArgument: the folder holds another comparison, or something else.
         """
-        check_replaceable(folder, _FILES)
+        check_replaceable(folder, (*_FILES, *_leftovers(folder), *_pictures(folder)))
         plan.check(ratings)
         identity = _identity(plan, ratings)
         with alone_in(folder):
-            before = _read(folder / FACTS) if (folder / FACTS).exists() else None
+            folder.chmod(0o700)
+            for name in _leftovers(folder):
+                (folder / name).unlink()
+            table = Table(folder / ROWS)
+            begun = table.path.exists() and bool(table.rows())
+            before = _read(folder / FACTS) if begun else None
             if before is not None and before["identity"] != identity:
                 other = next((name for name in identity if before["identity"].get(name) != identity[name]), "format")
                 raise InvalidArgument(
@@ -96,13 +103,22 @@ class Comparison:
         return sweep(self.plan, self.ratings, self.table, n_threads=n_threads, jobs=jobs, progress=progress)
 
 
-_NAMES = {"data": "ratings", "how": "splits", "settings": "settings of methods", "items_public": "public items"}
+_NAMES = {
+    "data": "ratings",
+    "how": "splits",
+    "dpmf": "versions of dpmf",
+    "ids": "users or items",
+    "settings": "settings of methods",
+    "items_public": "public items",
+}
 
 
 def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
     """Return what rows of one table have to have in common."""
+    timestamps = () if ratings.timestamps is None else (ratings.timestamps,)  # a split may depend on them
     return {
-        "data": fingerprint_of(ratings),
+        "data": fingerprint_of(ratings, *timestamps),
+        "ids": f"{checksum_of((ratings.user_ids.keys, ratings.catalogue.ids.keys)):08x}",
         "scale": str(ratings.scale),
         "holdout": plan.holdout,
         "how": plan.how,
@@ -111,8 +127,20 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
         "neighbours": plan.neighbours,
         "items_public": plan.items_public,
         "settings": digest_of({name: _texts(fields) for name, fields in plan.settings.items()}),
-        "profiles": plan.profiles is not None,
+        "profiles": None if plan.profiles is None else plan.profiles.digest,
+        "dpmf": __version__,
     }
+
+
+def _leftovers(folder: Path) -> list[str]:
+    """Return files that were being written when an earlier run was killed."""
+    starts = tuple(f".{name}." for name in _FILES)
+    return [file.name for file in folder.iterdir() if file.name.startswith(starts)] if folder.is_dir() else []
+
+
+def _pictures(folder: Path) -> list[str]:
+    """Return pictures, which `dpmf plot` may have been told to put here."""
+    return [file.name for file in folder.iterdir() if file.suffix in _DRAWN] if folder.is_dir() else []
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
@@ -139,8 +167,9 @@ def _versions() -> dict[str, str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    facts = read_json(path)
-    if not isinstance(facts, dict) or facts.get("format") != "dpmf-comparison" or "identity" not in facts:
+    facts: dict[str, Any] = read_json(path)
+    known = isinstance(facts, dict) and facts.get("format") == "dpmf-comparison"
+    if not known or not isinstance(facts.get("identity"), dict) or not isinstance(facts.get("began"), str):
         raise DamagedFile(f"{path} is not the record of a comparison: choose another folder")
     if facts.get("version") != _FORMAT["version"]:
         raise DamagedFile(f"{path} is of format {facts.get('version')}, which this version of dpmf does not know")

@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from dpmf.compare.results import OWN_MEAN, POPULAR, Row
 from dpmf.compare.running import forget_peak_memory, peak_memory
 from dpmf.engine.threads import thread_count
+from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.evaluation.evaluating import by_activity, by_popularity, own_means
 from dpmf.evaluation.leaking import leak_figures
@@ -32,10 +34,12 @@ from dpmf.methods.sgd import Callback
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
+from dpmf.ratings.pieces import of_users
 
 MOST_RANKED = 20_000
 """People for whom lists are made at most, chosen by the seed: a list takes all items, an error only one."""
 _K = 10
+_FEW = 50  # people that compile what everybody needs
 _CDF_POINTS = 41
 
 
@@ -89,6 +93,8 @@ def measured(
         profiles: for a certified run of `ObjectivePerturbation`.
     """
     further: dict[str, Any] = {"profiles": profiles} if isinstance(method, ObjectivePerturbation) else {}
+    if alone:
+        warm_up(method, parts.train, further)
     resettable = alone and forget_peak_memory()
     began = time.perf_counter()
     model = method.fit(parts.train, n_threads=n_threads, callbacks=callbacks, **further)
@@ -96,16 +102,27 @@ def measured(
     taken: dict[str, Any] = {}
     if alone:
         taken = {"seconds": seconds, "epoch_seconds": _epoch_seconds(model), "peak_memory": peak}
-    promise = model.guarantee
+    promise, accuracy = model.guarantee, _accuracy(model, parts, n_threads)
     return replace(
         row,
         epsilon=promise.epsilon, delta=promise.delta, unit=promise.unit, neighbours=promise.neighbours,
         certified=promise.certified, guarantee=promise.to_json() if promise.mode != "none" else {},
         factors=model.release.n_factors, epochs=len(model.history),
-        history=[[one.epoch, one.seconds, one.train_rmse] for one in model.history],
+        threads=thread_count(n_threads),
+        history=[[one.epoch, one.seconds if alone else None, _number(one.train_rmse)] for one in model.history],
         spectrum=spectrum_of(model.release),
-        **taken, **_accuracy(model, parts, n_threads),
+        **taken, **accuracy,
     )  # fmt: skip
+
+
+def warm_up(method: Method, train: Ratings, further: Mapping[str, Any]) -> None:
+    """Let a few people's ratings pass through a method, so that what is compiled for it is not timed with it."""
+    few = of_users(train, np.arange(min(_FEW, train.n_users)))
+    short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
+    if not isinstance(method, ObjectivePerturbation) or method.kind != "certified":  # that has no epochs
+        short["n_epochs"] = 1
+    with contextlib.suppress(DpmfError):  # so few may be too few: then it is timed as it is
+        replace(method, **short).fit(few, n_threads=1, **further)
 
 
 def references(parts: Parts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:
@@ -128,6 +145,8 @@ def _epoch_seconds(model: Model) -> float:
 
 def _accuracy(model: Model, parts: Parts, n_threads: int | None) -> dict[str, Any]:
     errors = prediction_errors(model, parts.test, n_threads=n_threads)
+    if not np.isfinite(errors).all():
+        raise InvalidArgument("it has diverged: predictions are not numbers any more")
     leak = leak_figures(model, parts.train, parts.test, n_threads=thread_count(n_threads))
     return {
         **_error_figures(parts, errors),

@@ -5,10 +5,10 @@ of its own. A row is written at once, so that a comparison that is broken off ke
 
 >>> import tempfile
 >>> table = Table(Path(tempfile.mkdtemp()) / "runs.csv")
->>> table.append(Row("als", "certified", 1.0, repeat=0, seed=7, epsilon=1.0, unit="user", certified=True, rmse=0.9))
+>>> table.append(Row("own-mean", "none", math.inf, repeat=0, seed=7, rmse=0.9))
 >>> table.append(Row("sgd", "none", math.inf, repeat=0, seed=7, rmse=0.8, spectrum=[3.0, 1.0]))
 >>> [(row.method, row.asked, row.rmse, row.spectrum) for row in table.rows()]
-[('als', 1.0, 0.9, []), ('sgd', inf, 0.8, [3.0, 1.0])]
+[('own-mean', inf, 0.9, []), ('sgd', inf, 0.8, [3.0, 1.0])]
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import math
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
+from dpmf.privacy.guarantee import MODES, Guarantee
 
 OWN_MEAN = "own-mean"
 """The free baseline: everybody's own mean rating, which nobody has to tell anybody."""
@@ -32,6 +33,9 @@ NON_PRIVATE = "sgd"
 """What is reached without privacy, the line that private methods are held against."""
 REFERENCES = (OWN_MEAN, POPULAR, NON_PRIVATE)
 _MOST_FIELD = 1 << 24  # characters of a cell
+_MOST_WORDS = 200  # characters of what is wrong with a row
+_WIDTHS = {"history": 3, "error_cdf": 2, "by_popularity": 3, "by_activity": 3}  # of rows in columns of JSON
+_MAY_MISS = {"history": (1, 2), "by_popularity": (2,), "by_activity": (2,)}  # places in them that may be null
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,12 @@ class Row:
         recall, ndcg, coverage: at 10, of people with held-out ratings that they like.
         kld, kld_top_users, rmse_top_users: as in `dpmf.evaluation.leaking`.
         factors, epochs: how many there were.
+        threads: how many it had.
         seconds, epoch_seconds, peak_memory: wall time of the training, of an epoch, and bytes; None if other runs went
             on beside it, which disturb all three.
         error: what kept it from ending, in words; "" if it ended.
         guarantee: in full, as `Guarantee.to_json` has it.
-        history: epoch, seconds and error on the training ratings, after each epoch.
+        history: epoch, seconds (None like `seconds`) and error on the training ratings (None if it was no number).
         error_cdf: sizes of errors on held-out ratings, and what share is at most so large.
         by_popularity, by_activity: as in `dpmf.evaluation.evaluating`: the upper end of a group as a fraction of the
             items (users), most popular (active) first; held-out ratings in it; rmse.
@@ -80,12 +85,13 @@ class Row:
     rmse_top_users: float | None = None
     factors: int | None = None
     epochs: int | None = None
+    threads: int | None = None
     seconds: float | None = None
     epoch_seconds: float | None = None
     peak_memory: int | None = None
     error: str = ""
     guarantee: dict[str, Any] = field(default_factory=dict)
-    history: list[list[float]] = field(default_factory=list)
+    history: list[list[float | None]] = field(default_factory=list)
     error_cdf: list[list[float]] = field(default_factory=list)
     by_popularity: list[list[float | None]] = field(default_factory=list)
     by_activity: list[list[float | None]] = field(default_factory=list)
@@ -113,21 +119,26 @@ class Table:
 
     def append(self, row: Row) -> None:
         """Write a row at the end, whole, and flush it to the disk."""
-        new = not self.path.exists() or not self.path.stat().st_size
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        if new:
-            writer.writerow(_KINDS)
-        writer.writerow([_text(getattr(row, name)) for name in _KINDS])
-        with self.path.open("r+b" if not new else "wb") as file:
-            file.seek(_end_of_whole_lines(file) if not new else 0)
+        with self.path.open("r+b" if self.path.exists() else "w+b") as file:
+            end = file.read().rfind(b"\n") + 1  # a row is one line, and one that was cut off has no end
+            if not end:
+                writer.writerow(_KINDS)
+            writer.writerow([_text(getattr(row, name)) for name in _KINDS])
+            file.seek(end)
             file.truncate()
             file.write(text.getvalue().encode())
             file.flush()
             os.fsync(file.fileno())
 
     def rows(self) -> list[Row]:
-        """Return the rows, of two with the same key the later one; one that was cut off is left out."""
+        """Return the rows, of two with the same key the later one; one that was cut off is left out.
+
+        Raises:
+            InvalidArgument: there is no table.
+            DamagedFile: a row makes no sense, or says something else than its own guarantee.
+        """
         if not self.path.is_file():
             raise InvalidArgument(f"no results at {self.path}: name the folder that `dpmf compare` wrote")
         try:
@@ -135,32 +146,48 @@ class Table:
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedFile(f"cannot read {self.path}: {error}") from None
         *lines, _ = text.split("\n")  # what follows the last end of a line was cut off
-        names = _cells(lines[0]) if lines else []
+        if not lines:
+            return []
+        names = next(csv.reader([lines[0][:_MOST_FIELD]]), [])
         missing = [name for name in _KINDS if name not in names]
         if missing:
             raise DamagedFile(f"{self.path} is not a table of results: it has no column {missing[0]!r}")
-        rows = [_row(names, _cells(line)) for line in lines[1:]]
-        return list({row.key: row for row in rows if row is not None}.values())
+        found: dict[tuple[str, str, float, int], Row] = {}
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                row = _row(names, line)
+            except (csv.Error, KeyError, TypeError, ValueError, RecursionError, DpmfError) as error:
+                what = " ".join(str(error).split())[:_MOST_WORDS]
+                raise DamagedFile(f"line {number} of {self.path} is damaged: {what}; take it out") from None
+            found[row.key] = row
+        return list(found.values())
 
 
-def _end_of_whole_lines(file: IO[bytes]) -> int:
-    """Return where the last whole line ends: a row is one line, and one that was cut off has no end."""
-    return file.read().rfind(b"\n") + 1
-
-
-def _cells(line: str) -> list[str]:
+def _row(names: list[str], line: str) -> Row:
     csv.field_size_limit(_MOST_FIELD)
-    return next(csv.reader([line]), [])
-
-
-def _row(names: list[str], cells: list[str]) -> Row | None:
+    cells = next(csv.reader([line]), [])
     if len(cells) != len(names):
-        return None
-    try:
-        return Row(**{name: _value(_KINDS[name], cell) for name, cell in zip(names, cells, strict=True)
-                      if name in _KINDS})  # fmt: skip
-    except (KeyError, TypeError, ValueError):
-        return None
+        raise ValueError(f"it has {len(cells)} cells, and there are {len(names)} columns")
+    known = {name: _value(name, cell) for name, cell in zip(names, cells, strict=True) if name in _KINDS}
+    row = Row(**known)
+    if row.mode not in MODES or not row.asked > 0:
+        raise ValueError("mode or epsilon is unknown")
+    if not row.error:
+        _check_promise(row)
+    return row
+
+
+def _check_promise(row: Row) -> None:
+    """Refuse a row that says something else than its own guarantee."""
+    if row.mode == "none":
+        promise = Guarantee.none()
+        if row.guarantee:
+            raise ValueError("it has a guarantee, and its mode is none")
+    else:
+        promise = Guarantee.from_json(row.guarantee)
+    for name in ("mode", "epsilon", "delta", "unit", "neighbours", "certified"):
+        if getattr(row, name) != getattr(promise, name):
+            raise ValueError(f"{name} is {getattr(row, name)}, and the guarantee in it says {getattr(promise, name)}")
 
 
 def _text(value: Any) -> str:
@@ -171,9 +198,12 @@ def _text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else " ".join(str(value).splitlines())
 
 
-def _value(kind: str, text: str) -> Any:
+def _value(name: str, text: str) -> Any:
+    kind = _KINDS[name]
     if kind.startswith(("dict", "list")):
-        return json.loads(text) if text else ({} if kind.startswith("dict") else [])
+        content = json.loads(text) if text else ({} if kind.startswith("dict") else [])
+        _check_shape(name, content)
+        return content
     if kind == "bool":
         return {"True": True, "False": False}[text]
     if kind == "str":
@@ -181,3 +211,25 @@ def _value(kind: str, text: str) -> Any:
     if not text and kind.endswith("None"):
         return None
     return {"float": float, "int": int, "str": str}[kind.split(" ")[0]](text)
+
+
+def _check_shape(name: str, content: Any) -> None:
+    """Refuse nested content that is not what its column is for: pictures and tables rely on it."""
+    if name == "guarantee":
+        good = isinstance(content, dict)
+    elif name == "spectrum":
+        good = isinstance(content, list) and all(map(_is_number, content))
+    else:
+        width = _WIDTHS[name]
+        good = isinstance(content, list) and all(
+            isinstance(one, list) and len(one) == width
+            and all(_is_number(part) or (part is None and place in _MAY_MISS.get(name, ())) for place, part in
+                    enumerate(one))
+            for one in content
+        )  # fmt: skip
+    if not good:
+        raise ValueError(f"{name} is not of the form that it should have")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -121,7 +123,10 @@ def _ranking(model: Model, test: Ratings, n_threads: int | None) -> dict[str, fl
 
 
 def forget_peak_memory() -> bool:
-    """Let `peak_memory` begin anew from what is resident now; tell whether that could be done."""
+    """Let `peak_memory` begin anew from what is in use now; tell whether that could be done."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # the GNU library keeps what was freed, which would count
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
         return True

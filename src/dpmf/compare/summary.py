@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpmf.compare.results import REFERENCES, Row
@@ -32,12 +33,14 @@ class Point:
 
     Attributes:
         method, mode, asked: as in `Row`.
-        epsilon, delta, unit, neighbours, certified: of the guarantee; epsilon is the greatest of all repeats.
+        epsilon, delta, unit, neighbours, certified: of the guarantee.
         n: repeats that ended; 0 if none did, and then there are no figures.
         mean, least, most: by name of the figure, over the repeats that have it; those that none has are not there.
         sd: the standard deviation of a repeat, estimated from them; only where two or more have the figure.
-        guarantee: of a repeat, in full.
+        seeded: whether noise came from a seed, so that epsilon means nothing.
+        guarantee: that of all repeats, in full.
         errors: what kept the others from ending, each once.
+        rows: the repeats that ended.
     """
 
     method: str
@@ -53,8 +56,10 @@ class Point:
     least: dict[str, float]
     most: dict[str, float]
     sd: dict[str, float]
+    seeded: bool
     guarantee: dict[str, Any]
     errors: tuple[str, ...]
+    rows: tuple[Row, ...] = field(default=(), repr=False)
 
     @property
     def is_reference(self) -> bool:
@@ -70,8 +75,8 @@ class Point:
 def summarize(rows: Iterable[Row]) -> list[Point]:
     """Return one point per method, mode and epsilon that was asked for.
 
-    Repeats whose guarantees are of different kinds (another unit, other neighbours, another delta, certified or not)
-    are never mixed: each kind has a point of its own. Runs that failed only count in `errors`.
+    Repeats whose guarantees differ, in an epsilon, a unit, an event or an assumption, are never mixed: each guarantee
+    has a point of its own. Runs that failed only count in `errors`.
 
     Returns:
         References first, then what is about users before what is about ratings, what is certified before what is
@@ -85,7 +90,7 @@ def summarize(rows: Iterable[Row]) -> list[Point]:
         kinds: dict[tuple[object, ...], list[Row]] = defaultdict(list)
         for row in alike:
             if not row.error:
-                kinds[row.unit, row.neighbours, row.delta, row.certified].append(row)
+                kinds[_promise(row)].append(row)
         errors = tuple(dict.fromkeys(row.error for row in alike if row.error))
         points += [_point(ended, errors) for ended in kinds.values()] or [_failed(alike[0], errors)]
     return sorted(points, key=_order)
@@ -96,27 +101,41 @@ def is_seeded(row: Row) -> bool:
     return (row.mode == "certified" and not row.certified) or SEEDED in row.guarantee.get("assumptions", ())
 
 
+def _promise(row: Row) -> tuple[object, ...]:
+    """Return all that a row promises, so that equal promises are equal."""
+    full = json.dumps(row.guarantee, sort_keys=True)
+    return row.epsilon, row.unit, row.neighbours, row.delta, row.certified, full
+
+
 def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:
     values = {name: _finite(getattr(row, name) for row in ended) for name in FIGURES}
     values = {name: found for name, found in values.items() if found}
     first = ended[0]
     return Point(
-        first.method, first.mode, first.asked,
-        max((row.epsilon for row in ended if row.epsilon is not None), default=None),
-        first.delta, first.unit, first.neighbours, first.certified, len(ended),
-        mean={name: statistics.fmean(found) for name, found in values.items()},
+        first.method, first.mode, first.asked, first.epsilon, first.delta, first.unit, first.neighbours,
+        first.certified, len(ended),
+        mean={name: _mean(found) for name, found in values.items()},
         least={name: min(found) for name, found in values.items()},
         most={name: max(found) for name, found in values.items()},
         sd={name: statistics.stdev(found) for name, found in values.items() if len(found) > 1},
-        guarantee=first.guarantee, errors=errors,
+        seeded=is_seeded(first), guarantee=first.guarantee, errors=errors, rows=tuple(ended),
     )  # fmt: skip
 
 
 def _failed(row: Row, errors: tuple[str, ...]) -> Point:
     return Point(
         row.method, row.mode, row.asked, row.epsilon, row.delta, row.unit, row.neighbours, row.certified,
-        0, {}, {}, {}, {}, row.guarantee, errors,
+        0, {}, {}, {}, {}, False, row.guarantee, errors,
     )  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean, which rounding alone may not put outside the range of the values.
+
+    >>> _mean([0.1, 0.1, 0.1])
+    0.1
+    """
+    return min(max(statistics.fmean(values), min(values)), max(values))
 
 
 def _finite(values: Iterable[float | None]) -> list[float]:

@@ -37,6 +37,13 @@ from dpmf.ratings import Ratings
 Progress = Callable[[int, int, str], None]
 """Called with the number of runs that have ended, that of all, and what is going on."""
 _MOST_REPEATS = 1000
+_FIXED = {  # fields that labels are made from, and what to do instead
+    "mode": "choose among the modes to compare (--modes)",
+    "budget": "choose among the epsilons to compare (--epsilons)",
+    "seed": "every repeat has its own, counted from the seed of the comparison (--seed)",
+    "items_public": "assert it of the comparison as a whole (--items-public)",
+    "feedback": "errors of ratings are compared, and implicit feedback has none",
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,10 @@ class Sweep:
     def __post_init__(self) -> None:
         if not 1 <= self.repeats <= _MOST_REPEATS:
             raise InvalidArgument(f"repeats={self.repeats} should be a whole number from 1 to {_MOST_REPEATS}")
+        for method, fields in self.settings.items():
+            for name in fields:
+                if name in _FIXED:
+                    raise InvalidArgument(f"{method}.{name} cannot be set here: {_FIXED[name]}")
         unused = sorted(set(self.settings) - {one.method for one in self.all_points})
         if unused:
             raise InvalidArgument(f"settings of {unused[0]}, which is not compared: name it among the methods")
@@ -101,7 +112,9 @@ class Sweep:
 
     def configured(self, point: Setting, seed: int) -> Method:
         """Return the method of a point."""
-        mode = "certified" if point.mode == "none" else point.mode
+        mode = point.mode
+        if mode == "none":  # without privacy objective is what its paper has; in the other mode it is gaussian
+            mode = "paper" if point.method == "objective" else "certified"
         private = private_fields(
             point.method, mode, point.epsilon, self.delta, neighbours=_neighbours(point, self.neighbours),
             items_public=self.items_public,
@@ -170,12 +183,15 @@ def sweep(
         ratings: on what.
         table: where rows go as they come.
         n_threads: all CPUs by default.
-        jobs: how many runs go on side by side where they are not timed; as many as threads by default.
+        jobs: how many runs go on side by side after the first repeat, and are not timed; with 1 all are timed. As many
+            as threads by default.
         progress: see `Progress`.
     """
     plan.check(ratings)
     n_threads = thread_count(n_threads)
-    jobs = n_threads if jobs is None else min(thread_count(jobs), n_threads)
+    if jobs is not None and jobs < 1:
+        raise InvalidArgument(f"jobs={jobs}: give a whole number from 1 on")
+    jobs = n_threads if jobs is None else min(jobs, n_threads)
     done = {row.key for row in table.rows() if not row.error} if table.path.exists() else set()
     wanted = {_key(point, repeat) for point in plan.all_points for repeat in range(plan.repeats)}
     runs = _Runs(plan, table, progress, len(wanted - done))
@@ -245,8 +261,12 @@ class _Runs:
         """Run several at a time; if one is interrupted, all are."""
 
         def work(task: int) -> None:
+            if self._stopping.is_set():
+                return
             try:
                 self.run(points[task], repeat, parts, n_threads, alone=False)
+            except _Stopped:
+                return
             except BaseException:
                 self._stopping.set()
                 raise

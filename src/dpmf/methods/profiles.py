@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.grid import checksum_of
 from dpmf.engine.sides import Side
 from dpmf.errors import InvalidArgument
+from dpmf.files import digest_of
 from dpmf.kernels.regression import solve_given
 from dpmf.methods.value_sums import public_products, release_products
 from dpmf.model import Release
@@ -82,6 +84,11 @@ class Profiles(ABC):
 
     @property
     @abstractmethod
+    def digest(self) -> str:
+        """A checksum of all that makes them what they are."""
+
+    @property
+    @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee has to record."""
 
@@ -127,6 +134,10 @@ class _Table(Profiles):
     def n_factors(self) -> int:
         return int(self._factors.shape[1])
 
+    @property
+    def digest(self) -> str:
+        return f"table {checksum_of((self._ids.keys, self._factors)):08x}"
+
     def check(self, ratings: Ratings) -> None:
         if (self._ids.encode(ratings.user_ids.array) < 0).all():
             raise InvalidArgument("profiles name none of the people in the ratings: are these their ids?")
@@ -160,6 +171,12 @@ class _Derived(Profiles):
     @property
     def n_factors(self) -> int:
         return self._release.n_factors + 2  # a constant and a bias
+
+    @property
+    def digest(self) -> str:
+        release = self._release
+        content = checksum_of((release.items.ids.keys, release.item_factors, release.item_biases))
+        return f"release {content:08x}, {digest_of(release.guarantee.to_json())}, {self._budget}, {self._public}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:

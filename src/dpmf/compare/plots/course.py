@@ -53,9 +53,10 @@ def run_courses(rows: Sequence[Row], unit: str = "user", ax: Any = None) -> Any:
     return _finished(ax)
 
 
-def course_of(history: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
-    """Return epochs and errors of the history in a row."""
-    return [float(epoch) for epoch, _, _ in history], [float(error) for _, _, error in history]
+def course_of(history: Sequence[Sequence[float | None]]) -> tuple[list[float], list[float]]:
+    """Return epochs and errors of the history in a row; epochs whose error was not a number are left out."""
+    known = [(epoch, error) for epoch, _, error in history if epoch is not None and error is not None]
+    return [float(epoch) for epoch, _ in known], [float(error) for _, error in known]
 
 
 def traces(found: Convergence, ax: Any = None, most: int = 3) -> Any:

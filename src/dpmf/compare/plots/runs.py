@@ -143,9 +143,15 @@ def _private(place: int, rows: list[Row], name_neighbours: bool) -> Run:
 
 
 def release_style(place: int, name: str, promise: Guarantee) -> dict[str, Any]:
-    """Return how one of several releases is drawn, and what the legend says: a claim is dashed and hollow here, too."""
+    """Return how one of several releases is drawn, and what the legend says: a claim is dashed and hollow here, too.
+
+    What is not private is dotted, with crosses: neither what is certified nor what is claimed looks like that.
+    """
     colour, marker = nth_style(place)
-    return {"label": f"{name}, {status_of(promise)}", "marker": marker, **status_style(colour, promise.mode == "paper")}
+    style = status_style(colour, promise.mode == "paper")
+    if not promise.is_private:
+        style, marker = {"linestyle": ":", "color": colour}, "x"
+    return {"label": f"{name}, {status_of(promise)}", "marker": marker, **style}
 
 
 def status_of(promise: Guarantee) -> str:

@@ -1,8 +1,8 @@
 """HTML by hand: everything that comes from outside is escaped here, once.
 
 >>> table(["method", "rmse"], [["a<b", Cell("0.9", number=True)]])
-'<div class="scroll"><table><thead><tr><th scope="col">method</th><th scope="col" class="n">rmse</th></tr></thead>\
-<tbody><tr><td>a&lt;b</td><td class="n">0.9</td></tr></tbody></table></div>'
+'<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">method</th><th scope="col" class="n">rmse</th></tr>\
+</thead><tbody><tr><td>a&lt;b</td><td class="n">0.9</td></tr></tbody></table></div>'
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.7rem 0.25rem 
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; white-space: nowrap; }
 .n { text-align: right; white-space: nowrap; }
+td small { display: block; color: var(--soft); font-size: 0.8em; }
 .proven::before { content: "● "; color: var(--proven); }
 .claim::before { content: "○ "; color: var(--claim); }
 figure { margin: 0.8rem 0; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 0.4rem; }
@@ -55,6 +56,7 @@ class Cell:
 
     Attributes:
         text: what it says.
+        below: what it says below that, smaller.
         number: whether it is set to the right.
         kind: "proven" or "claim", which have a mark before the text; "" for neither.
     """
@@ -62,6 +64,7 @@ class Cell:
     text: str
     number: bool = False
     kind: str = ""
+    below: str = ""
 
 
 def text(content: object) -> str:
@@ -87,7 +90,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption:
                     for name, right in zip(columns, numeric, strict=True))  # fmt: skip
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in cells)
     named = f"<caption>{text(caption)}</caption>" if caption else ""
-    return f'<div class="scroll"><table>{named}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    content = f"{named}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="scroll" tabindex="0"><table>{content}</table></div>'
 
 
 def folded(summary: str, content: str) -> str:
@@ -107,7 +111,8 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 def _cell(cell: Cell) -> str:
     kinds = " ".join(kind for kind in ("n" if cell.number else "", cell.kind) if kind)
-    return f"<td{_class(kinds)}>{text(cell.text)}</td>"
+    below = f"<small>{text(cell.below)}</small>" if cell.below else ""
+    return f"<td{_class(kinds)}>{text(cell.text)}{below}</td>"
 
 
 def _class(kind: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpmf.compare.report.markup import Cell, folded, listed, paragraph, table, text
+from dpmf.compare.report.tables import promise_of
 from dpmf.compare.summary import Point
 from dpmf.privacy import Guarantee
 
@@ -20,11 +21,11 @@ _STATUS = {
 
 
 def promises(points: Sequence[Point]) -> str:
-    """Return a section per method and mode; those that differ in epsilon alone share one."""
+    """Return a section per method and kind of promise; those that differ in epsilon alone share one."""
     kinds: dict[tuple[str, str], list[Point]] = {}
     for point in points:
-        if point.guarantee:
-            kinds.setdefault((point.method, point.mode), []).append(point)
+        if point.n and point.guarantee:
+            kinds.setdefault((point.method, promise_of(point).text), []).append(point)
     return "\n".join(_promise(method, alike) for (method, _), alike in kinds.items())
 
 
@@ -32,7 +33,7 @@ def _promise(method: str, points: Sequence[Point]) -> str:
     guarantees = [Guarantee.from_json(point.guarantee) for point in points]
     first = guarantees[0]
     status = "seeded" if first.is_seeded else first.mode
-    heading = f"{method}, {'claimed' if first.mode == 'paper' else status}, per {first.unit}"
+    heading = f"{method}, {promise_of(points[0]).text}"
     return "\n".join(
         [
             f"<h3>{text(heading)}</h3>",

@@ -1,42 +1,73 @@
 """The tables of a report, and of the command line: what every method reached, and at which promise.
 
->>> spread(0.9123, 0.91, 0.915)
-'0.9123 (0.9100–0.9150)'
->>> spread(0.9123, 0.9123, 0.9123)
-'0.9123'
+What is promised differently is never in one table: certified or claimed, about users or about ratings, to add and
+remove or to replace, at one delta or another.
+
+>>> from dpmf.compare.summary import summarize
+>>> promise_of(summarize([Row("sgd", "none", math.inf, 0, 7, rmse=0.8)])[0]).text
+'without an ε'
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from dpmf.compare.report.markup import Cell
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point
 
-FIGURES = ("ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
-ACCURACY = ("method", "promise", *FIGURES)
-REFERENCE_NAMES = {
-    OWN_MEAN: "mean of your own ratings, free",
-    POPULAR: "what most people rated, not private",
+FIGURES = ("method", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
+BRIEF = ("method", "ε", "rmse", "from", "to", "recall@10", "ndcg@10", "seconds", "runs")
+_NAMES = {
+    OWN_MEAN: "own mean, free",
+    POPULAR: "popular, not private",
     NON_PRIVATE: "sgd, not private",
 }
-_FIGURES = ("rmse", "mae", "recall", "ndcg", "kld")
+_WITHOUT = "without an ε"
+_FAILED = "did not end"
 _NONE = "–"
 
 
-def accuracy_rows(points: Iterable[Point]) -> list[list[Cell]]:
-    """Return cells for `ACCURACY`, one row per point."""
-    return [[_name_of(point), promise_of(point), *_figures_of(point)] for point in points]
+def promise_of(point: Point) -> Cell:
+    """Return what stands behind an epsilon, in words that nobody can take for something else."""
+    if not point.n:
+        return Cell(_FAILED)
+    if point.mode == "none":
+        return Cell(_WITHOUT)
+    if point.seeded:
+        return Cell("not private: noise from a seed")
+    about = f"per {point.unit}, {point.neighbours}" + (f", δ = {point.delta:g}" if point.delta else "")
+    if point.is_claim:
+        return Cell(f"a paper's claim, not certified, {about}", kind="claim")
+    return Cell(f"certified {about}", kind="proven")
 
 
-def by_promise(points: Iterable[Point]) -> dict[Cell, list[list[Cell]]]:
-    """Return a table for every kind of promise, with a method and `FIGURES` in each row: what differs is kept apart."""
+def by_promise(points: Iterable[Point], cells: Callable[[Point], list[Cell]]) -> dict[Cell, list[list[Cell]]]:
+    """Return a table for every kind of promise, with the cells of each point."""
     tables: dict[Cell, list[list[Cell]]] = {}
     for point in points:
-        kind = Cell("Without an ε") if point.mode == "none" else promise_of(point)
-        tables.setdefault(kind, []).append([_name_of(point), *_figures_of(point)])
+        tables.setdefault(promise_of(point), []).append(cells(point))
     return tables
+
+
+def figures(point: Point) -> list[Cell]:
+    """Return cells for `FIGURES`: means, and the range of the repeats below."""
+    memory = f"{point.mean['peak_memory'] / 1e6:,.0f} MB" if "peak_memory" in point.mean else _NONE
+    return [
+        _name(point),
+        _epsilon(point),
+        *(_spread(point, one) for one in ("rmse", "mae", "recall", "ndcg", "kld")),
+        *(Cell(one, number=True) for one in (_seconds(point), memory, _runs(point))),
+    ]
+
+
+def brief(point: Point) -> list[Cell]:
+    """Return cells for `BRIEF`, which fit on a terminal."""
+    shown = [point.mean.get("rmse"), point.least.get("rmse"), point.most.get("rmse"), point.mean.get("recall"),
+             point.mean.get("ndcg")]  # fmt: skip
+    texts = [_NONE if one is None else f"{one:.4f}" for one in shown]
+    return [_name(point), _epsilon(point), *(Cell(one, number=True) for one in (*texts, _seconds(point), _runs(point)))]
 
 
 def best_rows(points: Iterable[Point]) -> list[list[Cell]]:
@@ -53,52 +84,26 @@ def best_rows(points: Iterable[Point]) -> list[list[Cell]]:
     ]
 
 
-def promise_of(point: Point) -> Cell:
-    """Return what stands behind an epsilon, in words that nobody can take for something else."""
-    if point.mode == "none":
-        free = point.method == OWN_MEAN
-        return Cell("free: nobody tells anybody anything" if free else "none: not private")
-    if not point.n:
-        return Cell(point.mode)
-    about = f"per {point.unit}, {point.neighbours}" + (f", δ = {point.delta:g}" if point.delta else "")
-    if point.is_claim:
-        return Cell(f"paper's claim {about}", kind="claim")
-    return Cell(f"certified {about}", kind="proven") if point.certified else Cell("seeded noise: not private")
-
-
-def spread(mean: float, least: float, most: float) -> str:
-    """Return a mean, with the range if there is one."""
-    return f"{mean:.4f}" if f"{least:.4f}" == f"{most:.4f}" else f"{mean:.4f} ({least:.4f}–{most:.4f})"
-
-
-def group_rows(rows: Sequence[Row], groups: str) -> list[list[Cell]]:
-    """Return rmse by group of items or users, mean of repeats: a row per method, mode and epsilon.
+def groups(which: str) -> Callable[[Point], list[Cell]]:
+    """Return what makes cells of a point: method, epsilon, and the rmse in each group of items or users.
 
     Args:
-        rows: measured.
-        groups: "by_popularity" or "by_activity".
+        which: "by_popularity" or "by_activity".
     """
-    found: dict[tuple[str, str, float], list[list[list[float | None]]]] = {}
-    for row in rows:
-        if not row.error and getattr(row, groups):
-            found.setdefault((row.method, row.mode, row.asked), []).append(getattr(row, groups))
-    table = []
-    for (method, mode, asked), repeats in found.items():
-        name = REFERENCE_NAMES.get(method, method) if mode == "none" else method
-        cells = [Cell(name), Cell({"paper": "claim", "none": _NONE}.get(mode, mode)),
-                 Cell(_NONE if mode == "none" else f"{asked:g}", number=True)]  # fmt: skip
-        for place in range(len(repeats[0])):
-            errors = [one[place][2] for one in repeats]
-            known = [one for one in errors if one is not None]
-            cells.append(Cell(f"{sum(known) / len(known):.4f}" if known else _NONE, number=True))
-        table.append(cells)
-    return table
+
+    def cells(point: Point) -> list[Cell]:
+        repeats = [getattr(row, which) for row in point.rows if getattr(row, which)]
+        found = [_mean([one[place][2] for one in repeats]) for place in range(len(repeats[0]) if repeats else 0)]
+        return [_name(point), _epsilon(point), *(Cell(_NONE if one is None else f"{one:.4f}", number=True)
+                                                 for one in found)]  # fmt: skip
+
+    return cells
 
 
-def group_names(rows: Sequence[Row], groups: str) -> list[str]:
+def group_names(rows: Sequence[Row], which: str) -> list[str]:
     """Return the names of groups, such as "most popular 1 %"."""
-    whose = "popular" if groups == "by_popularity" else "active"
-    highs = next(([one[0] for one in getattr(row, groups)] for row in rows if getattr(row, groups)), [])
+    whose = "popular" if which == "by_popularity" else "active"
+    highs = next(([one[0] for one in getattr(row, which)] for row in rows if getattr(row, which)), [])
     names, low = [], 0.0
     for high in highs:
         assert high is not None
@@ -107,25 +112,34 @@ def group_names(rows: Sequence[Row], groups: str) -> list[str]:
     return names
 
 
-def _name_of(point: Point) -> Cell:
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None and math.isfinite(one)]
+    return sum(known) / len(known) if known else None
+
+
+def _name(point: Point) -> Cell:
     if point.mode != "none":
         return Cell(point.method)
-    return Cell(REFERENCE_NAMES.get(point.method, f"{point.method}, not private"))
+    return Cell(_NAMES.get(point.method, f"{point.method}, not private"))
 
 
-def _figures_of(point: Point) -> list[Cell]:
-    epsilon = _NONE if point.mode == "none" else f"{point.asked if point.epsilon is None else point.epsilon:g}"
-    seconds = f"{point.mean['seconds']:.1f}" if "seconds" in point.mean else _NONE
-    memory = f"{point.mean['peak_memory'] / 1e6:,.0f} MB" if "peak_memory" in point.mean else _NONE
-    runs = str(point.n) if not point.errors else f"{point.n}, others failed"
-    return [
-        Cell(epsilon, number=True),
-        *(_spread(point, one) for one in _FIGURES),
-        *(Cell(one, number=True) for one in (seconds, memory, runs)),
-    ]
+def _epsilon(point: Point) -> Cell:
+    if not point.n:
+        return Cell(f"{point.asked:g} asked for", number=True)
+    return Cell(_NONE if point.epsilon is None else f"{point.epsilon:g}", number=True)
+
+
+def _seconds(point: Point) -> str:
+    return f"{point.mean['seconds']:.1f}" if "seconds" in point.mean else _NONE
+
+
+def _runs(point: Point) -> str:
+    return f"{point.n}, others failed" if point.errors and point.n else str(point.n)
 
 
 def _spread(point: Point, figure: str) -> Cell:
+    """Return a mean, with the range below if there is one."""
     if figure not in point.mean:
         return Cell(_NONE, number=True)
-    return Cell(spread(point.mean[figure], point.least[figure], point.most[figure]), number=True)
+    mean, least, most = (f"{one[figure]:.4f}" for one in (point.mean, point.least, point.most))
+    return Cell(mean, number=True, below="" if least == most else f"{least}–{most}")

@@ -20,7 +20,7 @@ from dpmf.compare.plots.drawing import as_svg, figure, save
 from dpmf.compare.plots.groups import by_group
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
 from dpmf.compare.report.promises import promises
-from dpmf.compare.report.tables import FIGURES, best_rows, by_promise, group_names, group_rows
+from dpmf.compare.report.tables import FIGURES, best_rows, by_promise, figures, group_names, groups
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
@@ -45,9 +45,7 @@ _FIELDS = ("ratings", "users", "items", "rated_items", "scale", "catalogue", "me
            "ratings_per_item_most")  # fmt: skip
 
 
-def write_report(
-    folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequence[Row], n_threads: int
-) -> tuple[Path, Path | None]:
+def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequence[Row]) -> tuple[Path, Path | None]:
     """Write the report, and the main picture if there is matplotlib and anything to draw.
 
     Args:
@@ -55,7 +53,6 @@ def write_report(
         facts: see `dpmf.compare.comparison.Comparison`.
         plan: what was asked for.
         rows: what was measured.
-        n_threads: that timed runs had.
 
     Returns:
         Where they are; None for a picture that there is not.
@@ -65,6 +62,8 @@ def write_report(
         if units_with(rows, "rmse"):
             save(accuracy_figure(rows), folder / PICTURE)
             picture = folder / PICTURE
+        else:
+            (folder / PICTURE).unlink(missing_ok=True)  # of an earlier run, and not of these rows
         draw: Callable[..., str] = _drawn
         figure()
     except MissingExtra:
@@ -78,22 +77,22 @@ def write_report(
         "<h2>Accuracy against ε</h2>",
         paragraph(_MARKS),
         _by_unit(rows, ("rmse",), draw),
-        *_tables(points),
-        paragraph(_table_note(plan, n_threads), "soft"),
+        *_tables(by_promise(points, figures), FIGURES),
+        paragraph(_table_note(plan, rows), "soft"),
         _failures(points),
         "<h2>Ranking</h2>",
         paragraph(f"Recall and ndcg of the ten best items of the catalogue that a person has not rated, of up to "
                   f"{MOST_RANKED:,} people with a held-out rating of three quarters of the scale or more."),
         _by_unit(rows, ("recall", "ndcg"), draw),
         "<h2>Whom it serves: rare items, and people with few ratings</h2>",
-        *_groups(rows, draw),
+        *_groups(rows, points, draw),
         "<h2>What errors tell about who was learnt from</h2>",
         paragraph(_KLD),
         _by_unit(rows, ("kld",), draw),
         "<h2>Guarantees and claims in full</h2>",
         promises(points) or paragraph("Nothing here is private."),
         "<h2>How it was made</h2>",
-        *_making(facts, plan),
+        *_making(facts, plan, points),
     ]  # fmt: skip
     write_text(folder / REPORT, page(title, parts))
     return folder / REPORT, picture
@@ -109,13 +108,12 @@ def findings(points: Sequence[Point]) -> list[str]:
     return [shown, paragraph(f"Beside it: {'; '.join(beside)}.") if beside else ""]
 
 
-def _tables(points: Sequence[Point]) -> list[str]:
+def _tables(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str]) -> list[str]:
     """Return one table per kind of promise, under its name."""
     parts = []
-    for promise, rows in by_promise(points).items():
+    for promise, rows in tables.items():
         mark = f' class="{promise.kind}"' if promise.kind else ""
-        parts += [f"<h3{mark}>{text(promise.text[0].upper() + promise.text[1:])}</h3>",
-                  table(["method", *FIGURES], rows)]  # fmt: skip
+        parts += [f"<h3{mark}>{text(promise.text[0].upper() + promise.text[1:])}</h3>", table(columns, rows)]
     return parts
 
 
@@ -131,20 +129,22 @@ def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., st
     return parts[0] if len(parts) == 1 else '<div class="pair">' + "".join(parts) + "</div>"
 
 
-def _groups(rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
+def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., str]) -> list[str]:
     parts = []
-    for groups, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
-        pictures = [draw(lambda ax, groups=groups, unit=unit: by_group(rows, groups, unit, ax),
-                         f"rmse by {whose}, ε per {unit}") for unit in units_with(rows, "rmse")]  # fmt: skip
+    for which, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
+        drawable = [row for row in rows if getattr(row, which)]
+        pictures = [draw(lambda ax, which=which, unit=unit: by_group(rows, which, unit, ax),
+                         f"rmse by {whose}, ε per {unit}") for unit in units_with(drawable, "rmse")]  # fmt: skip
         parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
-        columns = ["method", "promise", "ε asked for", *group_names(rows, groups)]
-        content = table(columns, group_rows(rows, groups))
+        columns = ["method", "ε", *group_names(rows, which)]
+        shown = [point for point in points if any(getattr(row, which) for row in point.rows)]
+        content = "".join(_tables(by_promise(shown, groups(which)), columns))
         parts.append(folded(f"rmse by {whose}, all runs (mean of repeats)", content))
     return parts
 
 
 def _drawn(draw: Callable[[Any], Any], label: str) -> str:
-    picture = figure(6.5, 5.2)
+    picture = figure(5.2, 4.6)  # inches: as wide as a phone at the size of its letters
     draw(picture.subplots())
     return f"<figure>{as_svg(picture, label)}</figure>"
 
@@ -153,11 +153,17 @@ def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
     return paragraph(f"{label}: not drawn, because matplotlib is not installed (pip install 'dpmf[plot]')", "soft")
 
 
-def _table_note(plan: Sweep, n_threads: int) -> str:
-    runs = f"mean (least–most) of {plan.repeats} runs, each with a split of its own" if plan.repeats > 1 else "one run"
+def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
+    split = "the last ratings of everybody held out" if plan.how == "last" else "each with a split of its own"
+    runs = f"Mean, and least to most below, of {plan.repeats} runs, {split}." if plan.repeats > 1 else "One run each."
+    timed = [row for row in rows if row.seconds is not None]
+    threads = " or ".join(str(one) for one in sorted({row.threads for row in timed if row.threads is not None}))
+    if not timed:
+        return runs
     return (
-        f"{runs[0].upper()}{runs[1:]}. Seconds are those of the training, and memory is that of the process with all "
-        f"ratings in it, of the first run of each, alone on {n_threads} threads."
+        f"{runs} Seconds and memory are of runs that had the machine to themselves, on {threads} threads: the wall "
+        "time of the training, with calibrating the noise and without compiling; and the most memory that the process "
+        "had, with all ratings and whatever earlier runs left in it."
     )
 
 
@@ -166,11 +172,19 @@ def _failures(points: Sequence[Point]) -> str:
     return "<h3>What did not end</h3>" + listed(failed) if failed else ""
 
 
-def _making(facts: Mapping[str, Any], plan: Sweep) -> list[str]:
+def _noise(points: Sequence[Point]) -> str:
+    seeded = sorted({point.method for point in points if point.seeded})
+    if not seeded:
+        return "The noise of private runs has no seed: it is fresh in every run."
+    others = any(point.n and point.mode != "none" and not point.seeded for point in points)
+    return f"The noise of {', '.join(seeded)} came from a seed that was set, so nothing about it is private" + (
+        "; that of all others has none, and is fresh in every run." if others else "."
+    )
+
+
+def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> list[str]:
     last = plan.seed + plan.repeats - 1
     seeds = f"{plan.seed}" if plan.repeats == 1 else f"{plan.seed} to {last}"
-    fixed = any("noise_seed" in fields for fields in plan.settings.values())
-    noise = "came from a seed that was set: nothing is private" if fixed else "has no seed: it is fresh in every run"
     data = facts["data"]
     described: list[list[str | Cell]] = []
     for name in _FIELDS:
@@ -184,7 +198,7 @@ def _making(facts: Mapping[str, Any], plan: Sweep) -> list[str]:
         listed([
             f"Begun {facts['began']}.",
             f"Held out: {held_out}; the same split for all methods of a repeat.",
-            f"Seeds of splits and starts: {seeds}. The noise of private runs {noise}.",
+            f"Seeds of splits and starts: {seeds}. {_noise(points)}",
             *(f"Set: {one}." for one in settings),
         ]),
         "<h3>Data</h3>", table(["", facts["name"] or "ratings"], described),

@@ -1,0 +1,1 @@
+"""Tests of `dpmf.compare`; a package, so that they can share what makes rows."""
