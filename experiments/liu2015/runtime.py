@@ -110,7 +110,12 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
                 axes.semilogx([row["seconds"] for row in late], [row["average_rmse"] for row in late], "v--",
                               label="SGLD, averaged draws", **style)  # fmt: skip
         axes.set(title=f"K = {factors}", xlabel="seconds of training", ylabel="rmse on held-out ratings")
-        axes.grid(alpha=0.3, which="both")
+        low, high = axes.get_xlim()
+        shown = [tick for power in range(-3, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+                 if low <= tick <= high]  # fmt: skip
+        axes.set_xticks(shown, labels=[f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
+        axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize="small")
 
 
