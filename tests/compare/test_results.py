@@ -108,6 +108,16 @@ def test_a_row_of_another_width_or_a_giant_cell_is_refused(table: Table) -> None
             table.rows()
 
 
+def test_reading_rows_changes_nothing_for_others(table: Table) -> None:
+    before = csv.field_size_limit()
+    table.append(FULL)
+    table.rows()
+    table.path.write_text(table.path.read_text() + "damaged\n")
+    with pytest.raises(DamagedFile):
+        table.rows()
+    assert csv.field_size_limit() == before
+
+
 def test_other_files_are_refused(table: Table) -> None:
     with pytest.raises(InvalidArgument, match="no results"):
         table.rows()

@@ -13,11 +13,13 @@ of its own. A row is written at once, so that a comparison that is broken off ke
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -148,23 +150,33 @@ class Table:
         *lines, _ = text.split("\n")  # what follows the last end of a line was cut off
         if not lines:
             return []
-        names = next(csv.reader([lines[0][:_MOST_FIELD]]), [])
+        names = lines[0].split(",")
         missing = [name for name in _KINDS if name not in names]
         if missing:
             raise DamagedFile(f"{self.path} is not a table of results: it has no column {missing[0]!r}")
         found: dict[tuple[str, str, float, int], Row] = {}
-        for number, line in enumerate(lines[1:], start=2):
-            try:
-                row = _row(names, line)
-            except (csv.Error, KeyError, TypeError, ValueError, RecursionError, DpmfError) as error:
-                what = " ".join(str(error).split())[:_MOST_WORDS]
-                raise DamagedFile(f"line {number} of {self.path} is damaged: {what}; take it out") from None
-            found[row.key] = row
+        with _wide_cells():
+            for number, line in enumerate(lines[1:], start=2):
+                try:
+                    row = _row(names, line)
+                except (csv.Error, KeyError, TypeError, ValueError, RecursionError, DpmfError) as error:
+                    what = " ".join(str(error).split())[:_MOST_WORDS]
+                    raise DamagedFile(f"line {number} of {self.path} is damaged: {what}; take it out") from None
+                found[row.key] = row
         return list(found.values())
 
 
+@contextlib.contextmanager
+def _wide_cells() -> Iterator[None]:
+    """Let cells be long for a while: the limit is one for the whole process, and others rely on it."""
+    before = csv.field_size_limit(_MOST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _row(names: list[str], line: str) -> Row:
-    csv.field_size_limit(_MOST_FIELD)
     cells = next(csv.reader([line]), [])
     if len(cells) != len(names):
         raise ValueError(f"it has {len(cells)} cells, and there are {len(names)} columns")
