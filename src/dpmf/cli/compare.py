@@ -45,7 +45,7 @@ if TYPE_CHECKING:
               help="Runs side by side after the first repeat, which is timed; one per thread by default.")  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for rows and report, comparison-NAME if left out; what it has is not run again.")  # fmt: skip
+              help="Folder for rows and report, comparison-NAME by default; what it has is not run again.")  # fmt: skip
 @reading_options
 @json_option
 def compare(
