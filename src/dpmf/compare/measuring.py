@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,9 +92,7 @@ def measured(
         callbacks: called after each epoch.
         profiles: for a certified run of `ObjectivePerturbation`.
     """
-    further: dict[str, Any] = {"profiles": profiles} if isinstance(method, ObjectivePerturbation) else {}
-    if alone:
-        warm_up(method, parts.train, further)
+    further = _further(method, profiles)
     resettable = alone and forget_peak_memory()
     began = time.perf_counter()
     model = method.fit(parts.train, n_threads=n_threads, callbacks=callbacks, **further)
@@ -115,14 +113,18 @@ def measured(
     )  # fmt: skip
 
 
-def warm_up(method: Method, train: Ratings, further: Mapping[str, Any]) -> None:
+def warm_up(method: Method, train: Ratings, profiles: Profiles | None = None) -> None:
     """Let a few people's ratings pass through a method, so that what is compiled for it is not timed with it."""
     few = of_users(train, np.arange(min(_FEW, train.n_users)))
     short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
     if not isinstance(method, ObjectivePerturbation) or method.kind != "certified":  # that has no epochs
         short["n_epochs"] = 1
     with contextlib.suppress(DpmfError):  # so few may be too few: then it is timed as it is
-        replace(method, **short).fit(few, n_threads=1, **further)
+        replace(method, **short).fit(few, n_threads=1, **_further(method, profiles))
+
+
+def _further(method: Method, profiles: Profiles | None) -> dict[str, Any]:
+    return {"profiles": profiles} if isinstance(method, ObjectivePerturbation) else {}
 
 
 def references(parts: Parts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:

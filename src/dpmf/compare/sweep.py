@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmf.compare.measuring import Parts, measured, references
+from dpmf.compare.measuring import Parts, measured, references, warm_up
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
@@ -230,6 +230,7 @@ class _Runs:
         self._plan, self._table, self._progress = plan, table, progress
         self._total, self._ended = total, 0
         self._lock, self._stopping = threading.Lock(), threading.Event()
+        self._warm: set[tuple[str, str]] = set()  # methods and modes that are compiled
 
     def run(self, point: Setting, repeat: int, parts: Parts, n_threads: int, *, alone: bool) -> None:
         """Run one, and write its row."""
@@ -242,12 +243,14 @@ class _Runs:
                 raise _Stopped
             self._tell(f"{name}: epoch {record.epoch}")
 
+        profiles = self._plan.profiles if point.mode == "certified" else None
         try:
             self._tell(name)
-            row = measured(
-                self._plan.configured(point, seed), parts, row, n_threads=n_threads, alone=alone, callbacks=[after],
-                profiles=self._plan.profiles if point.mode == "certified" else None,
-            )  # fmt: skip
+            method = self._plan.configured(point, seed)
+            if alone and (point.method, point.mode) not in self._warm:
+                self._warm.add((point.method, point.mode))
+                warm_up(method, parts.train, profiles)
+            row = measured(method, parts, row, n_threads=n_threads, alone=alone, callbacks=[after], profiles=profiles)
         except DpmfError as error:
             row = Row(point.method, point.mode, point.epsilon, repeat, seed, error=str(error))
         with self._lock:
