@@ -46,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--data is missing; the figure is meant for {' or '.join(figures[chosen.figure].data)}")
     name = Path(chosen.data).name
     run = Run(chosen.data, chosen.out / chosen.paper / f"{chosen.figure}-{name}", chosen.full, chosen.seed)
-    command = f"python -m experiments {chosen.paper} {chosen.figure} --data …/{name}"
+    data = f"…/{name}" if Path(chosen.data).exists() else name  # a path of this machine, or a name of the catalogue
+    command = f"python -m experiments {chosen.paper} {chosen.figure} --data {data}"
     command += (" --full" if chosen.full else "") + (f" --seed {chosen.seed}" if chosen.seed else "")
     try:
         figure = figures[chosen.figure]

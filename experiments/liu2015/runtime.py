@@ -3,8 +3,8 @@
 The paper has GraphChi and GraphLab beside its own; here it is LIBMF, where it is installed, on the same ratings with
 as many threads, one after the other in one run. All have the published 15 epochs, but for LIBMF with many factors,
 whose iterations are long. The rate of descent falls towards the last epoch, so that it is best there; whoever wants
-less would ask for fewer epochs, and be there sooner than the line shows. The published 2048 factors are left out: at
-the speeds of docs/benchmarks.md an epoch of all of Netflix takes 23 s with two threads, and LIBMF's some two minutes.
+less would ask for fewer epochs, and be there sooner than the line shows. The published 2048 factors are left out: with
+four times the 512 of `figure5`, an epoch of all of Netflix would take some 22 s, and LIBMF's some 40.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def judge(rows: list[Row]) -> Verdict:
         ours, theirs = (seconds_to(both, _points(course)) for course in (sgd, peer))
         assert ours is not None
         assert theirs is not None
-        held &= theirs >= _SOONER * ours and _best(sgd) <= _best(peer) - _CLAMPING
+        held &= theirs >= _SOONER * ours
+        if len(peer) == len(sgd):  # with fewer epochs a higher error proves nothing
+            held &= _best(sgd) <= _best(peer) - _CLAMPING
         if factors == numbers[-1]:
             held &= _epoch(sgld) <= _COMPARABLE * _epoch(peer)
         told.append(

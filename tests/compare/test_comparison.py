@@ -102,12 +102,28 @@ def test_a_folder_without_a_row_is_free(small_ratings: Ratings, tmp_path: Path) 
 
 def test_what_a_killed_run_left_is_cleared_and_pictures_may_stay(small_ratings: Ratings, tmp_path: Path) -> None:
     run(tmp_path / "one", PLAN, small_ratings)
-    for name in (".report.html.k3j4", ".comparison.json.x", "errors.svg"):
+    for name in (".report.html.k3j4_abc", ".comparison.json.abcdefgh", "errors.svg"):
         (tmp_path / "one" / name).write_text("")
     run(tmp_path / "one", PLAN, small_ratings)
     assert sorted(file.name for file in (tmp_path / "one").iterdir()) == [
         ".lock", FACTS, "errors.svg", "runs.csv"
     ]  # fmt: skip
+
+
+def test_nothing_is_touched_in_a_folder_that_is_refused(small_ratings: Ratings, tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir(mode=0o755)
+    (pictures / "accuracy.png").write_text("mine")
+    (pictures / "holiday.pdf").write_text("mine")
+    with pytest.raises(InvalidArgument, match="holds other files"):
+        run(pictures, PLAN, small_ratings)
+    assert (pictures / "accuracy.png").read_text() == "mine"
+    assert stat.S_IMODE(pictures.stat().st_mode) == 0o755
+    run(tmp_path / "one", PLAN, small_ratings)
+    (tmp_path / "one" / ".runs.csv.backup12").write_text("mine")
+    with pytest.raises(InvalidArgument, match="other holdout"):
+        run(tmp_path / "one", replace(PLAN, holdout=0.2), small_ratings)
+    assert (tmp_path / "one" / ".runs.csv.backup12").read_text() == "mine"
 
 
 def test_other_ratings_and_other_folders_are_refused(small_ratings: Ratings, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,3 +128,26 @@ def test_panels_are_one_per_unit_and_nothing_to_draw_is_refused() -> None:
     assert [ax.get_title() for ax in picture.axes] == ["ε per user", "ε per rating"]
     with pytest.raises(InvalidArgument, match="singular values of item factors"):
         units_of([ROWS[-2]], "spectrum")
+
+
+def test_repeats_that_promise_differently_are_never_averaged() -> None:
+    rows = [row("als", "certified", 1.0, 1.0), row("als", "certified", 1.0, 3.0, 1, epsilon=7.0)]
+    assert [(run.label, len(run.rows)) for run in runs_of(rows, "error_cdf")] == [
+        ("als, ε = 1 per user, certified", 1), ("als, ε = 7 per user, certified", 1)
+    ]  # fmt: skip
+
+
+def test_runs_with_the_same_label_keep_their_own_numbers() -> None:
+    rows = [row("als", "certified", 1.0, 1.0), row("als", "certified", 1.0000001, 3.0, epsilon=1.0)]
+    drawn = [list(line.get_ydata()) for line in by_group(rows, "by_activity").get_lines()]
+    assert drawn == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_release_without_factors_has_no_spectrum(release: Release) -> None:
+    with pytest.raises(InvalidArgument, match="none has no factors"):
+        release_spectra({"none": replace(release, item_factors=release.item_factors[:, :0])})
+
+
+def test_what_is_not_private_looks_like_nothing_that_is(release: Release) -> None:
+    (line,) = release_spectra({"mine": release}).get_lines()
+    assert (line.get_linestyle(), line.get_marker()) == (":", "x")

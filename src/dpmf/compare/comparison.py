@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -73,9 +74,6 @@ class Comparison:
         plan.check(ratings)
         identity = _identity(plan, ratings)
         with alone_in(folder):
-            folder.chmod(0o700)
-            for name in _leftovers(folder):
-                (folder / name).unlink()
             table = Table(folder / ROWS)
             begun = table.path.exists() and bool(table.rows())
             before = _read(folder / FACTS) if begun else None
@@ -85,6 +83,9 @@ class Comparison:
                     f"{folder} holds a comparison with other {_NAMES.get(other, other)}: repeat it as it was, or "
                     "choose another folder"
                 )
+            folder.chmod(0o700)
+            for name in _leftovers(folder):
+                (folder / name).unlink()
             facts = {**_FORMAT, **_facts(ratings, command), "identity": identity}
             if before is not None:
                 facts["began"] = before["began"]
@@ -134,13 +135,15 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
 
 def _leftovers(folder: Path) -> list[str]:
     """Return files that were being written when an earlier run was killed."""
-    starts = tuple(f".{name}." for name in _FILES)
-    return [file.name for file in folder.iterdir() if file.name.startswith(starts)] if folder.is_dir() else []
+    ours = re.compile(rf"\.(?:{'|'.join(map(re.escape, _FILES))})\.[a-z0-9_]{{8}}")  # as `tempfile` names them
+    return [file.name for file in folder.iterdir() if ours.fullmatch(file.name)] if folder.is_dir() else []
 
 
 def _pictures(folder: Path) -> list[str]:
-    """Return pictures, which `dpmf plot` may have been told to put here."""
-    return [file.name for file in folder.iterdir() if file.suffix in _DRAWN] if folder.is_dir() else []
+    """Return pictures that `dpmf plot` may have been told to put beside a comparison."""
+    if not (folder / FACTS).exists():
+        return []
+    return [file.name for file in folder.iterdir() if file.suffix in _DRAWN]
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, str]:

@@ -90,7 +90,7 @@ def summarize(rows: Iterable[Row]) -> list[Point]:
         kinds: dict[tuple[object, ...], list[Row]] = defaultdict(list)
         for row in alike:
             if not row.error:
-                kinds[_promise(row)].append(row)
+                kinds[promise_of_row(row)].append(row)
         errors = tuple(dict.fromkeys(row.error for row in alike if row.error))
         points += [_point(ended, errors) for ended in kinds.values()] or [_failed(alike[0], errors)]
     return sorted(points, key=_order)
@@ -101,10 +101,10 @@ def is_seeded(row: Row) -> bool:
     return (row.mode == "certified" and not row.certified) or SEEDED in row.guarantee.get("assumptions", ())
 
 
-def _promise(row: Row) -> tuple[object, ...]:
-    """Return all that a row promises, so that equal promises are equal."""
-    full = json.dumps(row.guarantee, sort_keys=True)
-    return row.epsilon, row.unit, row.neighbours, row.delta, row.certified, full
+def promise_of_row(row: Row) -> tuple[str, ...]:
+    """Return all that a row promises, so that equal promises, and no others, are equal."""
+    figures = (row.epsilon, row.unit, row.neighbours, row.delta, row.certified)
+    return *map(str, figures), json.dumps(row.guarantee, sort_keys=True)
 
 
 def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:

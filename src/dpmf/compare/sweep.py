@@ -42,6 +42,7 @@ _FIXED = {  # fields that labels are made from, and what to do instead
     "budget": "choose among the epsilons to compare (--epsilons)",
     "seed": "every repeat has its own, counted from the seed of the comparison (--seed)",
     "items_public": "assert it of the comparison as a whole (--items-public)",
+    "eps_i": "it would override the epsilons to compare (--epsilons)",
     "feedback": "errors of ratings are compared, and implicit feedback has none",
 }
 
@@ -183,8 +184,8 @@ def sweep(
         ratings: on what.
         table: where rows go as they come.
         n_threads: all CPUs by default.
-        jobs: how many runs go on side by side after the first repeat, and are not timed; with 1 all are timed. As many
-            as threads by default.
+        jobs: how many runs go on side by side after the first repeat, which alone is timed; as many as threads by
+            default.
         progress: see `Progress`.
     """
     plan.check(ratings)
@@ -206,7 +207,7 @@ def sweep(
         if unreferenced:
             for row in references(parts, Row("", "none", math.inf, repeat, plan.seed + repeat), n_threads):
                 table.append(row)
-        if repeat == 0 or jobs == 1:
+        if repeat == 0:  # later ones have calibrated noise from it, and would seem quicker than they are
             for point in pending:
                 runs.run(point, repeat, parts, n_threads, alone=True)
         else:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.privacy.accounting import LEAST_SAMPLED_NOISE, Slack, epsilon_of, renyi_epsilon, sampler_slack
@@ -100,7 +99,6 @@ def gaussian_events(
         gdp, shaved = gdp * (1 - shaved), 2 * shaved
 
 
-@lru_cache(maxsize=64)  # it takes seconds, depends on its arguments alone, and repeated runs ask for the same
 def poisson_event(
     budget: Budget, what: str, *, sampling_rate: float, count: int, coordinates: int = 0, slack: Slack = sampler_slack
 ) -> PoissonGaussianEvent:

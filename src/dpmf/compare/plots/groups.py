@@ -40,10 +40,9 @@ def by_group(
         raise InvalidArgument(f"groups={groups!r} is unknown: it should be {' or '.join(_WORDS)}")
     runs = runs_of(rows, groups, unit=unit, epsilon=epsilon)
     ax = axes(ax)
-    found = {run.label: group_errors(run.rows, groups) for run in runs}
-    ends = sorted({end for errors in found.values() for end in errors})
-    for run in runs:
-        errors = found[run.label]
+    found = [group_errors(run.rows, groups) for run in runs]
+    ends = sorted({end for errors in found for end in errors})
+    for run, errors in zip(runs, found, strict=True):
         places = [place for place, end in enumerate(ends) if end in errors]
         ax.plot(places, [errors[ends[place]] for place in places], lw=1.5, ms=6, label=run.label, **run.style)
     ax.set_xticks(range(len(ends)), labels=group_names(ends))

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from dpmf.compare.plots.drawing import figure, nth_style, status_style
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
-from dpmf.compare.summary import is_seeded
+from dpmf.compare.summary import is_seeded, promise_of_row
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Guarantee
 from dpmf.privacy.budget import UNITS
@@ -34,7 +34,8 @@ _NAMES = {
     "by_popularity": "errors by popularity of the item",
     "by_activity": "errors by activity of the user",
 }
-_Lines: TypeAlias = dict[tuple[str, str, str], dict[float, list[Row]]]
+_Key: TypeAlias = tuple[float, tuple[str, ...]]
+_Lines: TypeAlias = dict[tuple[str, str, str], dict[_Key, list[Row]]]
 
 
 @dataclass(frozen=True)
@@ -109,17 +110,17 @@ def units_of(rows: Sequence[Row], what: str, epsilon: float | None = None) -> li
 
 
 def _lines(rows: Iterable[Row], unit: str, epsilon: float | None) -> _Lines:
-    """Return private runs by mode, method and neighbours, and by the epsilon that was asked for."""
+    """Return private runs by mode, method and neighbours, and by the epsilon asked for and what was promised."""
     lines: _Lines = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.mode == "none" or row.epsilon is None or row.unit != unit:
             continue
         if epsilon is None or epsilon == row.asked or math.isclose(epsilon, row.epsilon, rel_tol=1e-5):
-            lines[row.mode, row.method, str(row.neighbours)][row.asked].append(row)
+            lines[row.mode, row.method, str(row.neighbours)][row.asked, promise_of_row(row)].append(row)
     return lines
 
 
-def _spread(epsilons: Sequence[float], lines: _Lines, most: int) -> list[float]:
+def _spread(epsilons: Sequence[_Key], lines: _Lines, most: int) -> list[_Key]:
     """Return some of the epsilons of a method: all if there is room, else the ends and what is between."""
     if sum(map(len, lines.values())) <= most:
         return list(epsilons)

@@ -13,6 +13,7 @@ from dpmf.compare.measuring import spectrum_of
 from dpmf.compare.plots.drawing import axes, legend_below
 from dpmf.compare.plots.runs import release_style, runs_of
 from dpmf.compare.results import Row
+from dpmf.errors import InvalidArgument
 from dpmf.model import Release
 
 _STEEP = 30.0  # from the first to the last: more than that is drawn on a logarithmic axis
@@ -22,6 +23,9 @@ def release_spectra(releases: Mapping[str, Release], ax: Any = None) -> Any:
     """Draw singular values, falling, of releases by name."""
     ax = axes(ax)
     spectra = {name: spectrum_of(release) for name, release in releases.items()}
+    for name, values in spectra.items():
+        if not values:
+            raise InvalidArgument(f"{name} has no factors, and so no singular values: leave it out")
     for place, (name, values) in enumerate(spectra.items()):
         style = release_style(place, name, releases[name].guarantee)
         ax.plot(_places(values), values, ms=5, lw=1.2, **style)

@@ -3,7 +3,7 @@
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
 >>> findings(summarize(rows))[1]
-'<p>Beside it: the mean of your own ratings, which is free, has 1.0000.</p>'
+'<p>To compare with: the mean of your own ratings, which is free, has 1.0000.</p>'
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from dpmf.errors import MissingExtra
 from dpmf.files import write_text
 
 OUTSIDE = (
-    "For the holder of the data. All errors, rankings and divergences here were measured on ratings of these people "
-    "that were held out, and no guarantee covers them: an ε is about a release, not about this page. Do not publish "
-    "it, and do not choose what to release by it without counting that as a look at the data."
+    "For the holder of the data. All errors, rankings and divergences here were measured on ratings of these people, "
+    "held out or learnt from, and no guarantee covers them: an ε is about a release, not about this page. Do not "
+    "publish it, and do not choose what to release by it without counting that as a look at the data."
 )
 _MARKS = (
     "Filled marks and solid lines: proven here. Hollow marks and dashed lines: what a paper claims, which nothing here "
@@ -105,7 +105,7 @@ def findings(points: Sequence[Point]) -> list[str]:
     beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
     best = best_rows(points)
     shown = table(["ε", "lowest error, certified", "rmse"], best) if best else paragraph("Nothing here is certified.")
-    return [shown, paragraph(f"Beside it: {'; '.join(beside)}.") if beside else ""]
+    return [shown, paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""]
 
 
 def _tables(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str]) -> list[str]:
@@ -155,13 +155,17 @@ def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
 
 def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
     split = "the last ratings of everybody held out" if plan.how == "last" else "each with a split of its own"
-    runs = f"Mean, and least to most below, of {plan.repeats} runs, {split}." if plan.repeats > 1 else "One run each."
+    runs = (
+        f"Mean, and least to most below, of up to {plan.repeats} runs, {split}."
+        if plan.repeats > 1
+        else "One run each."
+    )
     timed = [row for row in rows if row.seconds is not None]
     threads = " or ".join(str(one) for one in sorted({row.threads for row in timed if row.threads is not None}))
     if not timed:
         return runs
     return (
-        f"{runs} Seconds and memory are of runs that had the machine to themselves, on {threads} threads: the wall "
+        f"{runs} Seconds and memory are of runs that had the machine to themselves, threads: {threads}. It is the wall "
         "time of the training, with calibrating the noise and without compiling; and the most memory that the process "
         "had, with all ratings and whatever earlier runs left in it."
     )
