@@ -232,7 +232,7 @@ def test_every_guarantee_of_a_method_is_listed(tmp_path: Path) -> None:
 
 def test_time_is_said_to_be_of_the_threads_that_there_were(tmp_path: Path) -> None:
     rows = [promised("als", 1.0, rmse=0.9, seconds=1.0, threads=3), promised("als", 1.0, 1, rmse=0.9, threads=1)]
-    assert "threads: 3." in _text_of(tmp_path, rows, Sweep(points_of(["als"], ["certified"], [1.0]), repeats=2))
+    assert "(threads: 3)" in _text_of(tmp_path, rows, Sweep(points_of(["als"], ["certified"], [1.0]), repeats=2))
     untimed = _text_of(tmp_path, rows[1:], Sweep(points_of(["als"], ["certified"], [1.0]), how="last", holdout=1))
     assert "threads" not in untimed
 

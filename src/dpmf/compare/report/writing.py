@@ -165,9 +165,9 @@ def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
     if not timed:
         return runs
     return (
-        f"{runs} Seconds and memory are of runs that had the machine to themselves, threads: {threads}. It is the wall "
-        "time of the training, with calibrating the noise and without compiling; and the most memory that the process "
-        "had, with all ratings and whatever earlier runs left in it."
+        f"{runs} Seconds and memory are of the first run of each, which had the machine to itself (threads: {threads}): "
+        "the wall time of the training, with calibrating the noise and without compiling; and the most memory that the "
+        "process had, with all ratings and whatever earlier runs left in it."
     )
 
 
