@@ -165,8 +165,8 @@ def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
     if not timed:
         return runs
     return (
-        f"{runs} Seconds and memory are of the first run of each, which had the machine to itself (threads: {threads}): "
-        "the wall time of the training, with calibrating the noise and without compiling; and the most memory that the "
+        f"{runs} Seconds and memory are of the first run each, which had the machine to itself (threads: {threads}), "
+        "the wall time of the training, with calibrating the noise and without compiling, and the most memory that the "
         "process had, with all ratings and whatever earlier runs left in it."
     )
 
