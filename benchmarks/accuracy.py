@@ -13,7 +13,7 @@ import platform
 from importlib.metadata import version
 
 from dpmf import SGD, Ratings
-from dpmf.compare.running import train_and_test
+from dpmf.runs.training import train_and_test
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     python benchmarks/als.py DATA [--factors 64] [--epochs 15] [--alpha 1] [--regularization 0.01] [--threads 2]
 
 DATA is what `Ratings.read` reads, a block store, or an .npz file with arrays u, i and v. Needs implicit
-(pip install implicit). The two take turns, as `dpmf.compare.race` says; `dpmf bench` does the same, on a part of large
+(pip install implicit). The two take turns, as `dpmf.bench.race` says; `dpmf bench` does the same, on a part of large
 data. Prints one JSON object.
 """
 
@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from dpmf import Ratings, __version__
-from dpmf.compare.race import Race, iteration_seconds, race, seconds_to
-from dpmf.ratings.ondisk import RatingsOnDisk, is_store
+from dpmf.bench.race import Race, iteration_seconds, race, seconds_to
+from dpmf.ratings.store.columns import RatingsOnDisk, is_store
 
 
 def main() -> None:

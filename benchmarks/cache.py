@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from dpmf import Ratings
-from dpmf.compare.bench import first_users
+from dpmf.bench.speed import first_users
 from dpmf.engine.grid import BlockGrid
 from dpmf.kernels.sgd import Step, sgd_block
-from dpmf.methods.descent import Descent
+from dpmf.methods.sgd.descent import Descent
 
 _CACHES = ("--D1=32768,8,64", "--LL=33554432,16,64")
 _OLDER_CPU = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma,+sse4.2,-avx512f"}

@@ -31,9 +31,13 @@ from worlds import World
 from dpmf import ALS, Budget, Ratings
 from dpmf.engine.threads import available_cpus
 from dpmf.evaluation import evaluate, prediction_errors
-from dpmf.evaluation.evaluating import own_means
+from dpmf.evaluation.accuracy import own_means
 from dpmf.evaluation.metrics import rmse
-from dpmf.methods import implicit, observed_plan, private_als, private_observed, private_plan
+from dpmf.methods.als import certified as private_als
+from dpmf.methods.als import implicit
+from dpmf.methods.als import implicit_certified as private_observed
+from dpmf.methods.als import implicit_plan as observed_plan
+from dpmf.methods.als import plan as private_plan
 
 MODULES = {module.__name__: module for module in (implicit, observed_plan, private_als, private_observed, private_plan)}
 Values = dict[tuple[str, str], Any]
@@ -122,7 +126,7 @@ def _shares(share: float, users: float = 0.002) -> dict[str, float]:
     return {private_plan.USERS: users, private_plan.POPULARITY: share, private_plan.WEIGHTS: share}
 
 
-_PLAN, _ROUNDS = "dpmf.methods.private_plan", "dpmf.methods.private_als"
+_PLAN, _ROUNDS = "dpmf.methods.als.plan", "dpmf.methods.als.certified"
 EXPLICIT = (
     Constant(_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (3, 16), (4, 16))),
     Constant(_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
@@ -156,13 +160,13 @@ EXPLICIT = (
     ),
     Constant(_PLAN, "_ITEM_MOMENT_SHARE", (0.5, 0.1, 0.3), "moments of items"),
 )
-_OBSERVED_PLAN, _OBSERVED_ROUNDS = "dpmf.methods.observed_plan", "dpmf.methods.private_observed"
+_OBSERVED_PLAN, _OBSERVED_ROUNDS = "dpmf.methods.als.implicit_plan", "dpmf.methods.als.implicit_certified"
 IMPLICIT = (
     Constant(_OBSERVED_PLAN, "_FACTORS", ((8, 8), (2, 8), (2, 16), (4, 16), (8, 16), (4, 24))),
     Constant(_OBSERVED_PLAN, "_FACTOR_POINT", (20_000, 5_000, 10_000, 40_000)),
-    Constant("dpmf.methods.implicit", "_ROUNDS", ((4, 4), (2, 2), (3, 3), (2, 4), (3, 4), (4, 6))),
-    Constant("dpmf.methods.implicit", "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
-    Constant("dpmf.methods.implicit", "_ALPHA", (1.0, 0.0, 0.3)),
+    Constant("dpmf.methods.als.implicit", "_ROUNDS", ((4, 4), (2, 2), (3, 3), (2, 4), (3, 4), (4, 6))),
+    Constant("dpmf.methods.als.implicit", "_USER_RIDGES", ((1.0, 1.0), (0.3, 0.3), (3.0, 1.0), (1.0, 0.3), (3.0, 0.3))),
+    Constant("dpmf.methods.als.implicit", "_ALPHA", (1.0, 0.0, 0.3)),
     Constant(_OBSERVED_PLAN, "_POPULARITY_SHARES", ((0.3, 0.3, 0.3), (0.1, 0.3, 0.8), (0.2, 0.4, 0.8), (0.2,) * 3)),
     Constant(_OBSERVED_PLAN, "_SHARE_EXPONENT", (1.0, 0.5, 1.5)),
     Constant(_OBSERVED_PLAN, "_MOMENT_SHARE", (0.03, 0.01, 0.1)),
@@ -175,7 +179,7 @@ IMPLICIT = (
 EXPLICIT_LAST = (Constant(_PLAN, "_LONE_BIAS_PASSES", (1, 2, 3, 4, 6), "biases alone"),)
 IMPLICIT_LAST = (
     Constant(_OBSERVED_PLAN, "_USER_SHARE", (0.002, 0.0005, 0.01)),
-    Constant("dpmf.methods.implicit", "_HELD_BELOW", (1.0, 0.7, 3.0)),
+    Constant("dpmf.methods.als.implicit", "_HELD_BELOW", (1.0, 0.7, 3.0)),
     Constant(_OBSERVED_ROUNDS, "_SPREAD_OF_COUNTS", (1.2, 1.0, 1.5)),
     Constant(_OBSERVED_ROUNDS, "_LEAST_MEAN_GAIN", (3.0, 0.0, 1.0, 10.0)),
 )

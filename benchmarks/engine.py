@@ -26,12 +26,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpmf import Ratings
-from dpmf.compare.bench import bench, engine_speed, first_users
-from dpmf.compare.running import peak_memory
+from dpmf.bench.speed import bench, engine_speed, first_users
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import available_cpus
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
+from dpmf.runs.training import peak_memory
 
 _GROWTH_FACTORS = 64
 _TURNS = 9  # of which ratios are the median

@@ -26,13 +26,13 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, Ratings
-from dpmf.compare.running import train_and_test
-from dpmf.compare.turns import in_turns, median_ratio
+from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
 from dpmf.errors import InvalidArgument
 from dpmf.methods import Method
-from dpmf.methods.gaussian_defaults import PUBLISHED, SWEEPS
+from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from dpmf.ratings.synthetic import make
+from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
 _SHORT = 10  # iterations of a run for speed

@@ -21,9 +21,9 @@ from statistics import mean
 from typing import Any
 
 from dpmf import ALS, Budget, ObjectivePerturbation, Profiles, Ratings
-from dpmf.compare.running import Run, train_and_test
 from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
+from dpmf.runs.training import Run, train_and_test
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.compare.running import peak_memory, train_and_test
+from dpmf.runs.training import peak_memory, train_and_test
 
 
 def main() -> None:

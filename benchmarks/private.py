@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.compare.running import peak_memory, train_and_test
-from dpmf.ratings.pieces import of_users
+from dpmf.ratings.store.pieces import of_users
+from dpmf.runs.training import peak_memory, train_and_test
 
 
 def main() -> None:

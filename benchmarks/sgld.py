@@ -22,11 +22,11 @@ from importlib.metadata import version
 from typing import Any
 
 from dpmf import SGD, SGLD, Budget, Ratings
-from dpmf.compare.running import train_and_test
-from dpmf.compare.turns import in_turns, median_ratio
+from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
+from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
 _LEAST_SECONDS = 3.0

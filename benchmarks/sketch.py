@@ -25,10 +25,10 @@ from itertools import pairwise
 from typing import Any
 
 from dpmf import SGD, SGLD, Budget, Ratings, Sketch
-from dpmf.compare.running import train_and_test
-from dpmf.compare.turns import in_turns, median_ratio
+from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.methods import Method
 from dpmf.ratings.synthetic import make
+from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
 

@@ -19,9 +19,9 @@ from dpmf import ALS, Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.federated.certified.simulation import CertifiedScenario, simulate_certified
-from dpmf.federated.scenario import Scenario
-from dpmf.federated.simulation import simulate
-from dpmf.ratings.restricting import random_items
+from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published.simulation import simulate
+from dpmf.ratings.subset import random_items
 
 _HOLDOUT = 0.1
 _SHOWN = ("bytes_down", "most_bytes_down", "bytes_up", "most_bytes_up", "most_bytes_from_third_party",

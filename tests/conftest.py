@@ -17,7 +17,7 @@ from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 # The first call of a kernel may compile it, so no deadline; and the same examples in every run.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpmf import Budget, DpmfError, Ratings, Sketch
 from dpmf.evaluation import prediction_errors
-from dpmf.evaluation.leaking import frequent, leak_figures
+from dpmf.evaluation.leak import frequent, leak_figures
 from dpmf.evaluation.metrics import rmse
 from dpmf.model import Model
 from experiments.balu2016.dense import fit_dense

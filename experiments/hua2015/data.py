@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.ratings.restricting import of_items
+from dpmf.ratings.subset import of_items
 from dpmf.streams import generator
 from experiments.figure import Run
 

@@ -1,9 +1,9 @@
 """The rounds of the protocol without its messages: the same steps from the same people, in the clear.
 
 Encoding, sealing, masking and opening what passes between a thousand people and two servers takes a thousand times as
-long as their sums. `dpmf.federated.simulation` does all of it; here only the sums are made, with noise of the same
-distribution, so that rounds can be as many as were published. The same people are online in both for the same seed.
-What differs is that nothing is rounded to the grid of masked numbers. A test demands that both agree.
+long as their sums. `dpmf.federated.published.simulation` does all of it; here only the sums are made, with noise of the
+same distribution, so that rounds can be as many as were published. The same people are online in both for the same
+seed. What differs is that nothing is rounded to the grid of masked numbers. A test demands that both agree.
 
 Noise may be divided by the number of all ratings, instead of the number of those who answer for an item: that is no
 mechanism, and protects nobody.
@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.federated.population import BEFORE_ANSWERING, STAYS, Population
-from dpmf.federated.scenario import Scenario
-from dpmf.kernels.compiling import kernel
-from dpmf.methods.centering import NO_BIAS, on_scale
+from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.simulate.population import BEFORE_ANSWERING, STAYS, Population
+from dpmf.kernels.jit import kernel
+from dpmf.methods.centre import NO_BIAS, on_scale
 from dpmf.model import Release, Ridge
 from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee

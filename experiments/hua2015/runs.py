@@ -24,10 +24,10 @@ from dpmf.engine.sides import Side
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.federated.scenario import Scenario
-from dpmf.methods.full_gradients import Floats
+from dpmf.federated.published.scenario import Scenario
+from dpmf.methods.gaussian.descent import Floats
 from dpmf.methods.objective import PUBLISHED
-from dpmf.methods.perturbed_items import PerturbedItems, noise_vectors, plain_fit
+from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit
 from dpmf.privacy.noise import Noise
 from experiments.hua2015.data import is_large
 from experiments.hua2015.errors import BOUNDS, column, figures_of, predictions

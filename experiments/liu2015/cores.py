@@ -3,7 +3,7 @@
 `--data yahoo-music` is made up in the shape of Yahoo's set: a tenth of its users, items and ratings with `--full`, so
 that factors take 1.3 GB and not 13, and a hundredth without. Either way they are far larger than any cache. Epochs of
 one thread and of several take turns, and beside them stands what threads gain that share nothing but the machine: the
-same kernel on rows that stay in the first-level cache, see `dpmf.compare.bench`. A machine with two processors has
+same kernel on rows that stay in the first-level cache, see `dpmf.bench.speed`. A machine with two processors has
 two points.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dpmf import Ratings
-from dpmf.compare.bench import bench
+from dpmf.bench.speed import bench
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.drawing import COLOURS, axes_of
 from experiments.liu2015.shapes import YAHOO, is_made_up, made_up

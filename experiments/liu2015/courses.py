@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import SGD, SGLD, Ratings
-from dpmf.compare.peers import ask
+from dpmf.bench.peers import ask
 from dpmf.engine.stored import Room
 from dpmf.engine.threads import run_tasks
 from dpmf.evaluation.metrics import rmse
-from dpmf.kernels.scoring import predict_pairs
+from dpmf.kernels.scores import predict_pairs
 from dpmf.methods import Method
-from dpmf.methods.langevin import Chain
+from dpmf.methods.sgld.chain import Chain
 from experiments.liu2015.data import HOLDOUT, PLAIN, Parts
 
 _PAIRS_PER_TASK = 1 << 16

@@ -15,7 +15,7 @@ from dpmf import Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Method
-from dpmf.ratings.pieces import of_users
+from dpmf.ratings.store.pieces import of_users
 from experiments.figure import Run
 
 DATA = ("netflix", "ml-1m")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dpmf.compare.race import Point, seconds_to
+from dpmf.bench.race import Point, seconds_to
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.courses import COURSES
 from experiments.liu2015.data import DATA, Parts

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpmf.ratings.catalogue import find, folder_of
-from dpmf.ratings.making import make_on_disk
+from dpmf.ratings.store.synthetic import make_on_disk
 from dpmf.ratings.table import Scale
 
 YAHOO = "yahoo-music"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dpmf.methods.gaussian_defaults import SWEEPS
+from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.drawing import beside, draw_baseline, panels
 from experiments.mugdho2023.measuring import REPEATS, SEARCHED, Parts

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.methods.full_gradients import FullGradients, Pace, drawn_noise
-from dpmf.methods.gaussian_claim import Claim
-from dpmf.methods.gaussian_defaults import PUBLISHED
+from dpmf.methods.gaussian.claim import Claim
+from dpmf.methods.gaussian.defaults import PUBLISHED
+from dpmf.methods.gaussian.descent import FullGradients, Pace, drawn_noise
 from dpmf.privacy.noise import Noise
 
 Floats = NDArray[np.float32]

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dpmf.methods.gaussian_defaults import PUBLISHED, SWEEPS
+from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.drawing import draw_baseline
 from experiments.mugdho2023.measuring import REPEATS, SEARCHED, Parts

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dpmf.methods.gaussian_defaults import SWEEPS
+from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.drawing import draw_baseline, panels
 from experiments.mugdho2023.measuring import Parts

@@ -19,8 +19,8 @@ from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.kernels.scoring import predict_pairs
-from dpmf.methods.gaussian_defaults import PUBLISHED
+from dpmf.kernels.scores import predict_pairs
+from dpmf.methods.gaussian.defaults import PUBLISHED
 from experiments.figure import Row, Run
 from experiments.mugdho2023.data import ratings_of
 from experiments.mugdho2023.descent import Moment, Trial, descend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpmf.methods.gaussian_defaults import SWEEPS
+from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import READINGS, Trial
 from experiments.mugdho2023.drawing import draw_baseline

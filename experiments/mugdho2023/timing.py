@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.gaussian_defaults import PUBLISHED, SWEEPS
+from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import Trial, descend
 from experiments.mugdho2023.measuring import Parts

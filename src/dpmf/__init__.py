@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
     from dpmf.methods import ALS, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
-    from dpmf.methods.profiles import Profiles
+    from dpmf.methods.objective.profiles import Profiles
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
@@ -39,7 +39,7 @@ _HOMES = {
     "Model": "dpmf.model",
     "ObjectivePerturbation": "dpmf.methods",
     "Person": "dpmf.model",
-    "Profiles": "dpmf.methods.profiles",
+    "Profiles": "dpmf.methods.objective.profiles",
     "Ratings": "dpmf.ratings",
     "Recommendation": "dpmf.model",
     "Release": "dpmf.model",

@@ -13,7 +13,7 @@ import pytest
 
 from dpmf.engine.stored import StoredRatings
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

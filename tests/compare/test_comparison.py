@@ -13,7 +13,7 @@ import pytest
 from dpmf.compare.comparison import FACTS, Comparison
 from dpmf.compare.sweep import Sweep, points_of
 from dpmf.errors import DamagedFile, InvalidArgument
-from dpmf.methods.profiles import Profiles
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

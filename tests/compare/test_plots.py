@@ -12,7 +12,7 @@ import pytest
 from dpmf.compare.plots import catalogue_map, convergence, demo_picture, traces
 from dpmf.errors import MissingExtra
 from dpmf.methods import SGD
-from dpmf.methods.convergence import Convergence
+from dpmf.methods.sgld.convergence import Convergence
 from dpmf.model import Model
 from dpmf.ratings import Ratings
 

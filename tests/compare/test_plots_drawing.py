@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpmf.compare.plots.drawing import COLOURS, MARKERS, as_svg, axes, figure, save, style_of
+from dpmf.compare.plots.figure import COLOURS, MARKERS, as_svg, axes, figure, save, style_of
 from dpmf.errors import InvalidArgument
 
 pytest.importorskip("matplotlib")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpmf.compare.plots.course import model_courses, run_courses
+from dpmf.compare.plots.convergence import model_courses, run_courses
 from dpmf.compare.plots.errors import error_distribution
 from dpmf.compare.plots.groups import by_group
 from dpmf.compare.plots.runs import panels, runs_of, units_of

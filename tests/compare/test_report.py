@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from dpmf.compare.comparison import Comparison
-from dpmf.compare.plots import drawing
-from dpmf.compare.report import write_report, writing
+from dpmf.compare.plots import figure as drawing
+from dpmf.compare.report import page as writing
+from dpmf.compare.report import write_report
 from dpmf.compare.report.tables import best_rows, brief, by_promise, figures, group_names, groups
 from dpmf.compare.results import Row, Table
 from dpmf.compare.summary import summarize

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.compare.measuring import Parts, measured
+from dpmf.compare.measure import Parts, measured
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
-from dpmf.evaluation.evaluating import by_activity, by_popularity
+from dpmf.evaluation.accuracy import by_activity, by_popularity
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import METHODS, SGD
-from dpmf.methods.profiles import Profiles
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.ratings import Ratings
 
 QUICK: dict[str, dict[str, Any]] = {"sgd": {"n_factors": 4, "n_epochs": 3}, "als": {"n_factors": 2, "n_epochs": 2}}
@@ -118,7 +118,7 @@ def test_a_run_that_diverges_is_not_a_result(small_ratings: Ratings, table: Tabl
 
 
 def test_lists_are_made_for_the_same_people_every_time(small_ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmf.compare.measuring.MOST_RANKED", 10)
+    monkeypatch.setattr("dpmf.compare.measure.MOST_RANKED", 10)
     first, again, other = (Parts.of(small_ratings, holdout=0.2, seed=seed) for seed in (1, 1, 2))
     assert np.count_nonzero(np.diff(first.ranked.indptr)) == 10
     assert (first.ranked.indptr == again.ranked.indptr).all()

@@ -25,7 +25,7 @@ from dpmf.engine.mapped import MappedRows
 from dpmf.engine.stored import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.ratings import Items, Scale
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 IDENTITY = {"method": "test"}

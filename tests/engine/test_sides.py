@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.sides import Side
-from dpmf.kernels.transposing import transpose_reference
+from dpmf.kernels.transpose import transpose_reference
 from dpmf.ratings.synthetic import make
 
 

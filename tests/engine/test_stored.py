@@ -17,7 +17,7 @@ from dpmf.engine.stored import Room, StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import InPieces, of_users, pieces_of
+from dpmf.ratings.store.pieces import InPieces, of_users, pieces_of
 from dpmf.ratings.synthetic import make
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument
-from dpmf.evaluation import baseline_errors, evaluate, evaluating, prediction_errors
+from dpmf.evaluation import accuracy as evaluating
+from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dpmf.evaluation import evaluate, leaking, prediction_errors
-from dpmf.evaluation.leaking import leak_figures, top_users
+from dpmf.evaluation import evaluate, prediction_errors
+from dpmf.evaluation import leak as leaking
+from dpmf.evaluation.leak import leak_figures, top_users
 from dpmf.evaluation.metrics import gaussian_divergence
 from dpmf.methods import METHODS, SGD, configure
 from dpmf.privacy import Budget

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.certified.inquiries import Inquiry
+from dpmf.federated.certified.messages import Inquiry
 from dpmf.federated.certified.recommender import Recommender
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
-from dpmf.federated.masks import new_seed
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.questions import Answers, Fit, Noisy, People, Question, add_answers
+from dpmf.federated.wire.masks import new_seed
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
+from dpmf.methods.certified.questions import Answers, Fit, Noisy, People, Question, add_answers
 from dpmf.privacy import Budget
 
 LEAST_P = 1e-9

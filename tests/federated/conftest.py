@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.federated.drawing import Draws
-from dpmf.federated.messages import Sizes
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.federated.recommender import Recommender
-from dpmf.federated.terms import Terms
-from dpmf.federated.third_party import ThirdParty
-from dpmf.federated.user import User
+from dpmf.federated.published.randomness import Draws
+from dpmf.federated.published.recommender import Recommender
+from dpmf.federated.published.terms import Terms
+from dpmf.federated.published.third_party import ThirdParty
+from dpmf.federated.published.user import User
+from dpmf.federated.wire.messages import Sizes
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 
 
 class World:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded
-from dpmf.federated.certified.inquiries import Answer, Inquiry
+from dpmf.federated.certified.messages import Answer, Inquiry
 from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
-from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.masks import mask_words, new_seed
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.masks import mask_words, new_seed
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.federated.certified.inquiries import Answer, Expected, Inquiry, Total
+from dpmf.federated.certified.messages import Answer, Expected, Inquiry, Total
 from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
-from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY, Outgoing
-from dpmf.federated.refusals import Refused
-from dpmf.methods.private_plan import USERS
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
+from dpmf.federated.wire.refusals import Refused
+from dpmf.methods.als.plan import USERS
 from dpmf.privacy import Budget
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 
 from .certified_world import (
     LEAST_P,

@@ -20,8 +20,8 @@ from dpmf.federated.certified.simulation import (
     noise_of,
     simulate_certified,
 )
-from dpmf.methods.central import CentralRounds
-from dpmf.methods.private_plan import Stage
+from dpmf.methods.als.central import CentralRounds
+from dpmf.methods.als.plan import Stage
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism

@@ -9,9 +9,9 @@ import pickle
 import pytest
 
 from dpmf.errors import InvalidArgument
-from dpmf.federated.channels import OVERHEAD, Channel, KeyPair
-from dpmf.federated.drawing import Draws
-from dpmf.federated.refusals import Refused
+from dpmf.federated.published.randomness import Draws
+from dpmf.federated.wire.channels import OVERHEAD, Channel, KeyPair
+from dpmf.federated.wire.refusals import Refused
 
 
 def pair() -> tuple[Channel, Channel]:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpmf.federated.masks import new_seed
-from dpmf.federated.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted, kind_of
-from dpmf.federated.refusals import Refused
-from dpmf.federated.words import Ring
+from dpmf.federated.wire.masks import new_seed
+from dpmf.federated.wire.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted, kind_of
+from dpmf.federated.wire.refusals import Refused
+from dpmf.federated.wire.ring import Ring
 
 SIZES, RING = Sizes(n_items=9, n_factors=4), Ring(4)
 ITEMS = np.array([1, 4, 8], np.uint32)

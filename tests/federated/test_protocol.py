@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.federated.channels import KeyPair
-from dpmf.federated.drawing import Draws
-from dpmf.federated.messages import Answer, Roster, Total, digest_of_items
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.federated.spreading import drawn_spread, pieces, whole_noise
-from dpmf.federated.terms import Terms
-from dpmf.federated.user import User
-from dpmf.kernels.answering import Pace, answer_round_reference, spread_roots
+from dpmf.federated.published.laplace import drawn_spread, pieces, whole_noise
+from dpmf.federated.published.randomness import Draws
+from dpmf.federated.published.terms import Terms
+from dpmf.federated.published.user import User
+from dpmf.federated.wire.channels import KeyPair
+from dpmf.federated.wire.messages import Answer, Roster, Total, digest_of_items
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
+from dpmf.kernels.protocol import Pace, answer_round_reference, spread_roots
 
 RATINGS = {3: {0: 5.0, 2: 1.0}, 8: {0: 4.0, 1: 2.0, 2: 3.0}, 9: {1: 5.0, 2: 2.0}, 40: {0: 1.0, 2: 5.0}}
 both_kinds = pytest.mark.parametrize("dealt", [False, True], ids=["s2", "s3"])
@@ -189,7 +189,7 @@ def test_without_a_third_party_noise_is_far_larger(world: Any) -> None:
 def test_a_recommender_that_draws_small_spreads_is_caught(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = {user: dict.fromkeys(range(20), 3.0) for user in range(3)}
     here = world(ratings, dealt=True, seed=11, n_factors=20)
-    import dpmf.federated.recommender as module
+    import dpmf.federated.published.recommender as module
 
     def little(draws: Draws, shape: tuple[int, int]) -> Any:
         return np.maximum(drawn_spread(draws, shape), np.uint16(50000))  # code 0 is the largest H
@@ -205,7 +205,7 @@ def test_a_recommender_that_draws_small_spreads_is_caught(world: Any, monkeypatc
 def test_small_spreads_of_the_fixed_noise_are_caught_too(
     world: Any, dealt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import dpmf.federated.recommender as module
+    import dpmf.federated.published.recommender as module
 
     ratings = {user: dict.fromkeys(range(20), 3.0) for user in range(3)}
     honest, calls = drawn_spread, itertools.count()

@@ -14,10 +14,11 @@ import pytest
 from scipy import stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.federated import masks, recommender, third_party
-from dpmf.federated.messages import Answer, Total, Wanted
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.federated.third_party import ThirdParty
+from dpmf.federated.published import recommender, third_party
+from dpmf.federated.published.third_party import ThirdParty
+from dpmf.federated.wire import masks
+from dpmf.federated.wire.messages import Answer, Total, Wanted
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 
 N_ITEMS = 40
 
@@ -59,7 +60,7 @@ def test_what_the_third_party_sees_does_not_depend_on_ratings(
 
 
 def test_without_masks_it_would(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dpmf.federated.user as user
+    import dpmf.federated.published.user as user
 
     monkeypatch.setattr(user, "mask_words", lambda seed, ring, *shape: np.zeros(shape, ring.dtype))
     low, high = (seen_by_third_party(world, rating, monkeypatch, False) for rating in (1.0, 5.0))

@@ -14,11 +14,11 @@ from dpmf.engine.checkpoints import Checkpoint, Snapshots
 from dpmf.engine.journal import alone_in
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import prediction_errors
-from dpmf.federated.keeping import take_up
-from dpmf.federated.population import STAYS, Population
-from dpmf.federated.scenario import Scenario
-from dpmf.federated.simulation import Outcome, Simulation, simulate
-from dpmf.federated.terms import Terms
+from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published.simulation import Outcome, Simulation, simulate
+from dpmf.federated.published.snapshot import take_up
+from dpmf.federated.published.terms import Terms
+from dpmf.federated.simulate.population import STAYS, Population
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

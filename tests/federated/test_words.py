@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmf.errors import InvalidArgument
-from dpmf.federated.words import Ring
+from dpmf.federated.wire.ring import Ring
 
 sizes = st.integers(1, 8)
 

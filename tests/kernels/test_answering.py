@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmf.kernels.answering import (
+from dpmf.kernels.protocol import (
     Pace,
     add_rows,
     answer_round,

@@ -15,7 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded import (
+from dpmf.kernels.als_implicit import common_of
+from dpmf.kernels.bounded_sums import (
     SAFETY,
     add_counts,
     add_item_moments,
@@ -24,9 +25,8 @@ from dpmf.kernels.bounded import (
     symmetric,
     weight_scale,
 )
-from dpmf.kernels.heldout import HeldOut, add_held_out_residuals, held_out_reference
-from dpmf.kernels.observed import common_of
-from dpmf.kernels.observed_sums import Observing, add_observed, add_spreads, observed_reference
+from dpmf.kernels.held_out import HeldOut, add_held_out_residuals, held_out_reference
+from dpmf.kernels.implicit_sums import Observing, add_observed, add_spreads, observed_reference
 
 Sums = NDArray[np.int64]
 INTS = np.iinfo(np.int32)

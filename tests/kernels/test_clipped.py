@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.clipped import add_clipped_gradients, clipped_gradient_reference
+from dpmf.kernels.clipped_gradients import add_clipped_gradients, clipped_gradient_reference
 
 N_ITEMS, K = 7, 3
 WILD = [math.nan, math.inf, -math.inf, 1e30, -1e30, 3e38, 1e-45, -0.0]

@@ -7,8 +7,8 @@ from typing import Any
 import numba
 import pytest
 
-from dpmf.kernels.compiling import fast_kernel, kernel
-from dpmf.kernels.dealing import deal_strip
+from dpmf.kernels.blocks import deal_strip
+from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.sgd import sgd_block
 
 

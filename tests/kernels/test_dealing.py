@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.grid import BlockGrid, distinct_values
-from dpmf.kernels.dealing import count_tiers, deal_reference
+from dpmf.kernels.blocks import count_tiers, deal_reference
 from dpmf.ratings import Ratings
 
 

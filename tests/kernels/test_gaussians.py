@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmf.kernels.gaussians import (
+from dpmf.kernels.normals import (
     normal_row,
     normal_row_reference,
     normal_table,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.hashing import (
+from dpmf.kernels.hashes import (
     mix_one,
     pair_uniforms,
     pair_uniforms_reference,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.kernels.normal import (
+from dpmf.kernels.als import (
     add_gramian,
     observed_error,
     solve_observed,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.ordering import (
+from dpmf.kernels.sort import (
     kept_pointers,
     kept_pointers_reference,
     latest_of_each_pair,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import kernel
-from dpmf.kernels.products import (
+from dpmf.kernels.cholesky import (
     add_products,
     add_products_reference,
     cholesky_reference,
@@ -15,6 +14,7 @@ from dpmf.kernels.products import (
     dot_lines,
     eliminate,
 )
+from dpmf.kernels.jit import kernel
 
 WIDTHS = [16, 32, 96, 112, 208]  # one line, two, a whole strip, a strip and a bit, two and a bit
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmf.kernels import dealing, ordering, scoring
+from dpmf.kernels import blocks as dealing
+from dpmf.kernels import scores as scoring
+from dpmf.kernels import sort as ordering
 
 
 @pytest.fixture(params=range(20))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.scoring import (
+from dpmf.kernels.scores import (
     NEVER,
     best_items_of_people,
     best_reference,

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.engine.factors import factor_rows
-from dpmf.kernels.gaussians import normal_table
+from dpmf.kernels.normals import normal_table
 from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
-from dpmf.methods.langevin import PARTS
+from dpmf.methods.sgld.chain import PARTS
 from dpmf.streams import mix, stream_key
 
 SIGNIFICANCE = 1e-3

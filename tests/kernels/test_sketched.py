@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf.kernels.sketch import Family, locate_rows, located_reference
-from dpmf.kernels.sketched import add_sketched_gradients, sketched_gradient_reference
+from dpmf.kernels.sketch_gradients import add_sketched_gradients, sketched_gradient_reference
 
 N_ITEMS, K, STEPS, HEIGHT = 6, 2, 1e9, 0.3
 KEYS = np.arange(N_ITEMS, dtype=np.uint64)

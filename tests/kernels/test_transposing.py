@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmf.kernels.transposing import count_columns, count_columns_reference, scatter_rows, transpose_reference
+from dpmf.kernels.transpose import count_columns, count_columns_reference, scatter_rows, transpose_reference
 
 
 def test_two_pieces_make_the_transposed_ratings() -> None:

@@ -20,9 +20,9 @@ from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import of_users
+from dpmf.ratings.store.pieces import of_users
 from dpmf.ratings.synthetic import make
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import factor_rows
 from dpmf.engine.sides import Side
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.normal import solve_observed, solve_rated
-from dpmf.methods.alternating import (
+from dpmf.kernels.als import solve_observed, solve_rated
+from dpmf.methods.als.plain import (
     Factorization,
     factorize_observations,
     factorize_ratings,

@@ -17,8 +17,8 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import SGLD, GaussianGD
-from dpmf.methods.certified_gaussian import FullBatchPlan, centre_of
-from dpmf.methods.clipped_steps import CLIP, GRADIENTS, ClippedSteps
+from dpmf.methods.certified.steps import CLIP, GRADIENTS, ClippedSteps
+from dpmf.methods.gaussian.certified import FullBatchPlan, centre_of
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import gdp_of
@@ -26,9 +26,10 @@ from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
-from dpmf.ratings import Ratings, ondisk
-from dpmf.ratings.pieces import InPieces
+from dpmf.privacy.verify import verify
+from dpmf.ratings import Ratings
+from dpmf.ratings.store import columns as ondisk
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 METHOD = GaussianGD(n_factors=3, n_epochs=6, budget=Budget(3.0), noise_seed=4)

@@ -17,14 +17,14 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import ALS, ObjectivePerturbation
-from dpmf.methods.certified_objective import SUMS
-from dpmf.methods.profiles import PROFILES, Profiles
+from dpmf.methods.objective.certified import SUMS
+from dpmf.methods.objective.profiles import PROFILES, Profiles
 from dpmf.model import Release
 from dpmf.privacy import Budget, NormNoiseEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

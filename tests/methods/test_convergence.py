@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.methods import SGLD
-from dpmf.methods.convergence import Convergence, diagnose, effective_sizes, split_r_hat
+from dpmf.methods.sgld.convergence import Convergence, diagnose, effective_sizes, split_r_hat
 from dpmf.privacy import Budget
 from dpmf.ratings.synthetic import make
 

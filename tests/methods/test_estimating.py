@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf.methods.estimating import Estimate, standardized
+from dpmf.methods.certified.estimate import Estimate, standardized
 
 RNG = np.random.default_rng(0)
 M, K = 400, 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.full_gradients import FullGradients, Pace
+from dpmf.methods.gaussian.descent import FullGradients, Pace
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

@@ -16,16 +16,16 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.methods import GaussianGD
-from dpmf.methods.full_gradients import drawn_noise
-from dpmf.methods.gaussian_claim import Claim, eps_i_for
-from dpmf.methods.gaussian_defaults import PUBLISHED, SWEEPS
+from dpmf.methods.gaussian.claim import Claim, eps_i_for
+from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
+from dpmf.methods.gaussian.descent import drawn_noise
 from dpmf.model import EpochRecord, Model, Release
 from dpmf.privacy import Budget
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 PAPER = GaussianGD(n_factors=3, n_epochs=8, budget=Budget(20.0), mode="paper", noise_seed=4)

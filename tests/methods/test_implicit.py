@@ -14,14 +14,14 @@ import pytest
 from dpmf import Checkpoint
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import evaluate
-from dpmf.kernels.observed import observer_reference
+from dpmf.kernels.als_implicit import observer_reference
 from dpmf.methods import configure
 from dpmf.methods.als import ALS
 from dpmf.model import Model, Release
 from dpmf.model.person import fold_in_many
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

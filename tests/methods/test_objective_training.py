@@ -15,14 +15,14 @@ from dpmf.engine.stored import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import GaussianGD, ObjectivePerturbation
 from dpmf.methods.objective import PUBLISHED
-from dpmf.methods.perturbed_items import PerturbedItems, noise_vectors, plain_fit
+from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 EXACT = ObjectivePerturbation(n_factors=3, n_epochs=8, budget=Budget(5.0), mode="paper", noise_seed=4)

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.personal import personal_epsilons, personal_shares
+from dpmf.methods.certified.shares import personal_epsilons, personal_shares
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import Part, gaussian_events

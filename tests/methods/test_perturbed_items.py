@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.engine.sides import Side
-from dpmf.methods.full_gradients import FullGradients
-from dpmf.methods.perturbed_items import PerturbedItems, noise_vectors, plain_fit
+from dpmf.methods.gaussian.descent import FullGradients
+from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make

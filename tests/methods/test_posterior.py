@@ -16,11 +16,11 @@ from dpmf.engine.stored import Room
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.kernels.sgld import Dynamics, Side, sgld_block
 from dpmf.methods import SGLD
-from dpmf.methods.posterior import Bound
+from dpmf.methods.sgld.claim import Bound
 from dpmf.privacy import Budget
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

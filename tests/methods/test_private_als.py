@@ -14,18 +14,19 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.methods import observed_plan, private_plan
-from dpmf.methods.central import CentralRounds
-from dpmf.methods.observed_plan import ObservedPlan
-from dpmf.methods.private_als import PrivateRounds
-from dpmf.methods.private_observed import ObservedRounds
-from dpmf.methods.private_plan import Plan
+from dpmf.methods.als import implicit_plan as observed_plan
+from dpmf.methods.als import plan as private_plan
+from dpmf.methods.als.central import CentralRounds
+from dpmf.methods.als.certified import PrivateRounds
+from dpmf.methods.als.implicit_certified import ObservedRounds
+from dpmf.methods.als.implicit_plan import ObservedPlan
+from dpmf.methods.als.plan import Plan
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import STEPS_PER_SD, Noise
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
-from dpmf.ratings.trimming import trimmed
+from dpmf.ratings.trim import trimmed
 
 ROUNDS = 3
 PUBLIC_STATE = ("c", "V", "weights", "totals", "popularity", "n_users", "mean", "clip", "ridge", "total", "counts")

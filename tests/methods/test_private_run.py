@@ -24,13 +24,13 @@ from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
-from dpmf.methods.central import CentralRounds
-from dpmf.methods.private_plan import _BIAS_PASSES, Plan
+from dpmf.methods.als.central import CentralRounds
+from dpmf.methods.als.plan import _BIAS_PASSES, Plan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Items
 from dpmf.ratings.synthetic import make
 

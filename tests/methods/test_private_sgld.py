@@ -15,9 +15,9 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import SGLD
-from dpmf.methods.clipped_steps import GRADIENTS, Centre
-from dpmf.methods.convergence import diagnose
-from dpmf.methods.private_sgld import SampledSteps, SteppingPlan, sampled_shares
+from dpmf.methods.certified.steps import GRADIENTS, Centre
+from dpmf.methods.sgld.certified import SampledSteps, SteppingPlan, sampled_shares
+from dpmf.methods.sgld.convergence import diagnose
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.accounting import epsilon_of
@@ -25,7 +25,7 @@ from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

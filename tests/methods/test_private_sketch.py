@@ -15,15 +15,15 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Sketch
-from dpmf.methods.clipped_steps import Centre
-from dpmf.methods.private_sketch import CELLS, SketchedPlan, SketchedSteps
+from dpmf.methods.certified.steps import Centre
+from dpmf.methods.sketch.certified import CELLS, SketchedPlan, SketchedSteps
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.methods import ALS, SGD
-from dpmf.methods.profiles import PROFILES, Profiles
+from dpmf.methods.objective.profiles import PROFILES, Profiles
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of

@@ -8,15 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.methods.central import CentralRounds
-from dpmf.methods.private_plan import USERS, Plan
-from dpmf.methods.questions import Answers, Counts, Headcount, Moments, People, Question, Residuals, add_answers
+from dpmf.methods.als.central import CentralRounds
+from dpmf.methods.als.plan import USERS, Plan
+from dpmf.methods.certified.questions import (
+    Answers,
+    Counts,
+    Headcount,
+    Moments,
+    People,
+    Question,
+    Residuals,
+    add_answers,
+)
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
-from dpmf.ratings.trimming import trimmed
+from dpmf.ratings.trim import trimmed
 
 
 def alone(ratings: Ratings, person: int) -> Answers:

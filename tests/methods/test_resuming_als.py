@@ -17,7 +17,7 @@ import pytest
 from dpmf import Checkpoint, Ratings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.methods.als import ALS
-from dpmf.methods.alternating import Factorization, factorize_observations
+from dpmf.methods.als.plain import Factorization, factorize_observations
 from dpmf.privacy import Budget
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.synthetic import make

@@ -20,7 +20,7 @@ from dpmf.methods import SGD, SGLD
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 PLAIN = SGLD(n_factors=10, n_epochs=4, budget=Budget(math.inf), seed=5)

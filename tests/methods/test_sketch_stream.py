@@ -15,7 +15,7 @@ import pytest
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Sketch
-from dpmf.methods.sketch_stream import SketchStream
+from dpmf.methods.sketch.stream import SketchStream
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings

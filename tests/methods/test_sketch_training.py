@@ -17,12 +17,12 @@ from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.kernels import sketch as kernels
 from dpmf.methods import SGD, Sketch
-from dpmf.methods.sketch_run import exact_means
+from dpmf.methods.sketch.run import exact_means
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 METHOD = Sketch(n_factors=4, n_epochs=6, budget=Budget(math.inf))

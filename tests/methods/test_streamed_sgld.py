@@ -18,12 +18,13 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import Room, StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import SGLD
-from dpmf.methods.private_sgld import SampledSteps
+from dpmf.methods.sgld.certified import SampledSteps
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
-from dpmf.ratings import Items, Ratings, Scale, ondisk
-from dpmf.ratings.pieces import InPieces
+from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.store import columns as ondisk
+from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 PAPER = SGLD(n_factors=5, n_epochs=4, budget=Budget(2000), mode="paper", cap=20, rho=3.0, noise_seed=7, seed=5)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from dpmf.engine.sides import Side
-from dpmf.methods.value_sums import LEVELS, levels_of, public_products, release_products
+from dpmf.methods.objective.value_sums import LEVELS, levels_of, public_products, release_products
 from dpmf.privacy import GaussianEvent, NormNoiseEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise

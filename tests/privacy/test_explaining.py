@@ -9,7 +9,7 @@ import pytest
 
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.privacy.explaining import Facts, explain, guess
+from dpmf.privacy.explain import Facts, explain, guess
 from dpmf.privacy.gaussian import gaussian_delta
 
 FACTS = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="als")

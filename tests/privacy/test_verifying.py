@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget, Event, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
-from dpmf.privacy import verifying as verifying_module
-from dpmf.privacy.explaining import Facts, explain
-from dpmf.privacy.verifying import verify
+from dpmf.privacy import verify as verifying_module
+from dpmf.privacy.explain import Facts, explain
+from dpmf.privacy.verify import verify
 
 GAUSSIAN = GaussianEvent("item sums", 5.0, 2, 40)
 SAMPLED = PoissonGaussianEvent("gradients", 2.0, 0.01, 100, 100)

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.ratings import Ratings
-from dpmf.ratings.columns import Columns
+from dpmf.ratings.formats.columns import Columns
 
 MIDNIGHT = datetime.datetime(2020, 1, 1)
 ZONED = datetime.datetime(2020, 1, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))

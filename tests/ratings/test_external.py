@@ -11,8 +11,8 @@ import pytest
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings import Items, Ratings
-from dpmf.ratings.external import external_ratings
-from dpmf.ratings.pieces import pieces_of
+from dpmf.ratings.store.external import external_ratings
+from dpmf.ratings.store.pieces import pieces_of
 
 ROWS = 3000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dpmf.ratings import Items, Ratings
-from dpmf.ratings.grouped import grouped_format
+from dpmf.ratings.formats.grouped import grouped_format
 
 if TYPE_CHECKING:
     from ratings.conftest import Refused, Table

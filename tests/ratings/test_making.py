@@ -9,7 +9,7 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.making import make_on_disk
+from dpmf.ratings.store.synthetic import make_on_disk
 
 
 def made(folder: Path, seed: int = 0) -> Ratings:

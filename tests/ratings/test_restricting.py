@@ -6,7 +6,7 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Ratings
-from dpmf.ratings.restricting import random_items
+from dpmf.ratings.subset import random_items
 from dpmf.ratings.synthetic import make
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.describing import describe
+from dpmf.ratings.summary import describe
 
 if TYPE_CHECKING:
     from ratings.conftest import Refused

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Ratings
-from dpmf.ratings.trimming import trimmed
+from dpmf.ratings.trim import trimmed
 
 N_ITEMS = 12
 Crowd = dict[int | str, list[int]]

@@ -34,10 +34,10 @@ from uvicorn.server import ServerState
 from dpmf.errors import DamagedFile, NotCertified
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.serve import connections as patience
 from dpmf.serve import live as live_module
-from dpmf.serve import patience
 from dpmf.serve.limits import MOST_BYTES, Limits
-from dpmf.serve.running import Serving
+from dpmf.serve.server import Serving
 from dpmf.serve.service import MOST_RATINGS, build
 
 from .conftest import running, wait_for

@@ -32,10 +32,10 @@ def bench(
     serving: bool, as_json: bool, **reading: Any,
 ) -> None:  # fmt: skip
     """Measure the engine on DATA: against this machine's own limit, and against peers in the same run."""
-    from dpmf.compare.bench import bench as measure
-    from dpmf.compare.bench import first_users
-    from dpmf.compare.peers import MOST_RACING_FACTORS
-    from dpmf.compare.serving import serving_speed
+    from dpmf.bench.peers import MOST_RACING_FACTORS
+    from dpmf.bench.serving import serving_speed
+    from dpmf.bench.speed import bench as measure
+    from dpmf.bench.speed import first_users
     from dpmf.engine.threads import thread_count
 
     if libmf is not None and not libmf.is_file():

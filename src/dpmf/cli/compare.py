@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.objective import check_profiles, profile_options, read_profiles
 from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.cli.train_objective import check_profiles, profile_options, read_profiles
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def describe(source: str, as_json: bool, **reading: Any) -> None:
     """Describe DATA: what the catalogue says of it, and what is in it if it is on this machine."""
     from dpmf.errors import DpmfError
     from dpmf.ratings.catalogue import CATALOGUE
-    from dpmf.ratings.describing import describe as describe_ratings
+    from dpmf.ratings.summary import describe as describe_ratings
 
     facts: dict[str, Any] = {}
     known = None if Path(source).exists() else CATALOGUE.get(source)
@@ -106,10 +106,10 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @json_option
 def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **reading: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
-    from dpmf.compare.streaming import streaming_source
     from dpmf.engine.stored import StoredRatings, check_store_replaceable
     from dpmf.ratings import Ratings
-    from dpmf.ratings.pieces import InPieces
+    from dpmf.ratings.store.pieces import InPieces
+    from dpmf.runs.streamed import streaming_source
 
     check_store_replaceable(folder, replace)
     here, target = Path(source).resolve(), folder.resolve()
@@ -143,7 +143,7 @@ def make(
     from dpmf.files import check_replaceable
     from dpmf.ratings import Scale
     from dpmf.ratings.catalogue import find
-    from dpmf.ratings.making import make_on_disk
+    from dpmf.ratings.store.synthetic import make_on_disk
 
     check_replaceable(folder, ())
     model = find(like)

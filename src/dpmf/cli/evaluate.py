@@ -31,8 +31,8 @@ def evaluate(
     check_holdout(holdout, how)
     from dpmf.evaluation import baseline_errors
     from dpmf.evaluation import evaluate as measure
-    from dpmf.evaluation.evaluating import popularity_figures
-    from dpmf.evaluation.leaking import frequent
+    from dpmf.evaluation.accuracy import popularity_figures
+    from dpmf.evaluation.leak import frequent
     from dpmf.evaluation.metrics import rmse
     from dpmf.model import Release
 

@@ -18,7 +18,7 @@ def explain(release: Path, as_json: bool) -> None:
     A release whose epsilon does not follow from what was done is refused, as by `dpmf verify`.
     """
     from dpmf.model import Release
-    from dpmf.model.explaining import explain_release
+    from dpmf.model.explain import explain_release
 
     loaded = Release.load(release)
     guarantee = loaded.guarantee

@@ -10,7 +10,7 @@ import click
 
 from dpmf.cli.options import read_ratings, reading_options
 from dpmf.cli.output import METRICS_NOTE, progress
-from dpmf.cli.plotting import (
+from dpmf.cli.plot_options import (
     check_kinds,
     check_picture,
     finish,
@@ -58,8 +58,8 @@ def convergence(sources: tuple[Path, ...], size: str | None, out: Path, **asked:
     """Draw the training error after each epoch, of RESULTS of `dpmf compare` or of models."""
     inches = check_picture(out, size)
     kind = check_kinds(sources, ["results", "model"])
-    from dpmf.compare.plots.course import model_courses, run_courses
-    from dpmf.compare.plots.drawing import figure
+    from dpmf.compare.plots.convergence import model_courses, run_courses
+    from dpmf.compare.plots.figure import figure
     from dpmf.compare.plots.runs import panels
 
     if kind == "results":
@@ -96,7 +96,7 @@ def budget(sources: tuple[Path, ...], size: str | None, out: Path, **asked: Any)
     """Draw the privacy budget that certified releases have spent, round by round, as the accountant recomputes it."""
     inches = check_picture(out, size)
     check_kinds(sources, ["release", "model"])
-    from dpmf.compare.plots.drawing import figure
+    from dpmf.compare.plots.figure import figure
     from dpmf.compare.plots.spending import budget_spent, spending_json, spending_of
 
     releases = releases_of(sources)
@@ -116,7 +116,7 @@ def personal(source: Path, user_budgets: Path, size: str | None, out: Path, **as
     """Draw how many users of a certified MODEL pay how much. Sensitive."""
     inches = check_picture(out, size)
     check_kinds([source], ["model"])
-    from dpmf.compare.plots.drawing import figure
+    from dpmf.compare.plots.figure import figure
     from dpmf.compare.plots.personal import distribution, paid_by_users, personal_budgets
 
     (model,) = models_of([source]).values()
@@ -134,7 +134,7 @@ def spectrum(sources: tuple[Path, ...], size: str | None, out: Path, **asked: An
     """Draw the singular values of item factors, of RESULTS of `dpmf compare`, of releases or of models."""
     inches = check_picture(out, size)
     kind = check_kinds(sources, ["results", "release", "model"])
-    from dpmf.compare.plots.drawing import figure
+    from dpmf.compare.plots.figure import figure
     from dpmf.compare.plots.runs import panels
     from dpmf.compare.plots.spectrum import release_spectra, run_spectra
 

@@ -25,8 +25,8 @@ def serve(
     release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
 ) -> None:  # fmt: skip
     """Serve a page on which people get recommendations without sending their ratings anywhere."""
-    from dpmf.serve.running import Serving, application_of, bound
-    from dpmf.serve.running import serve as serve_until_stopped
+    from dpmf.serve.server import Serving, application_of, bound
+    from dpmf.serve.server import serve as serve_until_stopped
 
     serving = Serving(str(release.absolute()), host, port, workers, recommend_here, accept_unproven)
     application, sock = application_of(serving), bound(serving)

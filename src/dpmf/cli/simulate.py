@@ -16,8 +16,8 @@ from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario
-    from dpmf.federated.scenario import Scenario
-    from dpmf.federated.simulation import Outcome
+    from dpmf.federated.published.scenario import Scenario
+    from dpmf.federated.published.simulation import Outcome
     from dpmf.model import EpochRecord, Model
     from dpmf.privacy import Guarantee
 
@@ -112,11 +112,11 @@ def simulate(
     assert epsilon is not None
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
-    from dpmf.federated.trial import accuracy_of, try_out
+    from dpmf.federated.published.trial import accuracy_of, try_out
     from dpmf.files import check_replaceable
     from dpmf.model import release as release_files
     from dpmf.privacy import Budget
-    from dpmf.ratings.restricting import random_items as restricted
+    from dpmf.ratings.subset import random_items as restricted
 
     thread_count(threads)
     given = {"rounds": rounds, "per_round": per_round, "come": come, "leave": leave, "factors": factors,
@@ -188,7 +188,7 @@ def _scenario(
     scenario: str, mode: str, epsilon: float, delta: float, third_party: bool, given: dict[str, Any]
 ) -> Scenario | CertifiedScenario:
     from dpmf.federated.certified.simulation import CertifiedScenario
-    from dpmf.federated.scenario import Scenario
+    from dpmf.federated.published.scenario import Scenario
     from dpmf.privacy import Budget
 
     names = {"factors": "n_factors", **({"rounds": "n_epochs"} if mode == "certified" else {})}
@@ -202,7 +202,7 @@ def _scenario(
 
 def _n_rounds(planned: Scenario | CertifiedScenario) -> int:
     """Return how many rounds will be reported on."""
-    from dpmf.federated.scenario import Scenario
+    from dpmf.federated.published.scenario import Scenario
 
     return planned.rounds if isinstance(planned, Scenario) else planned.n_epochs
 

@@ -10,14 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.gaussian import claim_report, overall_delta, print_claim
-from dpmf.cli.objective import (
-    check_profiles,
-    objective_report,
-    print_objective,
-    profile_options,
-    read_profiles,
-)
 from dpmf.cli.options import (
     check_apart,
     check_holdout,
@@ -29,8 +21,14 @@ from dpmf.cli.options import (
     split_option,
 )
 from dpmf.cli.output import json_option, print_json, progress
-from dpmf.cli.sampling import chain_options, check_chains, draw_traces, print_sampling, sampling_report
-from dpmf.cli.sketching import print_sketch, sketch_report
+from dpmf.cli.train_gaussian import claim_report, overall_delta, print_claim
+from dpmf.cli.train_objective import (
+    check_profiles,
+    objective_report,
+    print_objective,
+    profile_options,
+    read_profiles,
+)
 from dpmf.cli.train_options import (
     check_claim,
     check_mode,
@@ -42,10 +40,12 @@ from dpmf.cli.train_options import (
     refuse_private_options,
 )
 from dpmf.cli.train_report import paid, print_run, report_of
+from dpmf.cli.train_sgld import chain_options, check_chains, draw_traces, print_sampling, sampling_report
+from dpmf.cli.train_sketch import print_sketch, sketch_report
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from dpmf.compare.running import Run
+    from dpmf.runs.training import Run
 
 
 @click.command()
@@ -115,7 +115,7 @@ def train(
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
-    from dpmf.ratings.ondisk import is_store
+    from dpmf.ratings.store.columns import is_store
 
     given: dict[str, Any] = {"n_factors": factors, "n_epochs": epochs, "seed": seed}
     private: dict[str, Any] = {}
@@ -196,13 +196,13 @@ def _train(
     method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, private: Any, **how: Any
 ) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
-    from dpmf.compare.running import train_and_test
     from dpmf.methods import SGLD
     from dpmf.ratings import Ratings
+    from dpmf.runs.training import train_and_test
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
-    from dpmf.compare.streaming import prepare, streaming_source, train_streamed
+    from dpmf.runs.streamed import prepare, streaming_source, train_streamed
 
     n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
     assert n_factors is not None

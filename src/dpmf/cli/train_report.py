@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from dpmf.cli.output import METRICS_NOTE, print_table, say
 
 if TYPE_CHECKING:
-    from dpmf.compare.running import Run
     from dpmf.privacy import Budget
+    from dpmf.runs.training import Run
 
 _TURNS = {"als": "rounds", "gaussian": "iterations", "objective": "iterations"}  # what a method calls its epochs
 
 
 def report_of(run: Run, method: str, seconds: float, out: Path | None) -> dict[str, Any]:
     """Return what scripts may rely on."""
-    from dpmf.compare.running import peak_memory
+    from dpmf.runs.training import peak_memory
 
     guarantee, ranking = run.model.guarantee, {}
     if run.model.release.is_implicit:
@@ -58,7 +58,7 @@ def paid(run: Run, budget: Budget, wanted: dict[str, float]) -> dict[str, float]
     """Return the distribution of what users pay, for the holder of the data."""
     import numpy as np
 
-    from dpmf.methods.personal import personal_epsilons
+    from dpmf.methods.certified.shares import personal_epsilons
 
     paid = personal_epsilons(run.model.user_ids, budget, wanted)
     low, quarter, middle, high = np.quantile(paid, (0.0, 0.25, 0.5, 1.0)).tolist()

@@ -31,7 +31,7 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
     """
     from dpmf.model import Release
     from dpmf.model.release import is_signed
-    from dpmf.privacy.verifying import verify as recompute
+    from dpmf.privacy.verify import verify as recompute
 
     guarantee = Release.load(release, public_key=public_key).guarantee
     # None: there is a signature, and no key to check it with.

@@ -34,9 +34,9 @@ from dpmf.engine.grid import checksum_of
 from dpmf.engine.journal import alone_in
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write_text
-from dpmf.methods.resuming import fingerprint_of
+from dpmf.methods.snapshots import fingerprint_of
 from dpmf.ratings import Ratings
-from dpmf.ratings.describing import describe
+from dpmf.ratings.summary import describe
 from dpmf.version import __version__
 
 ROWS, FACTS, REPORT, PICTURE = "runs.csv", "comparison.json", "report.html", "accuracy.png"

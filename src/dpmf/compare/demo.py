@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmf.compare.plots import demo_picture
-from dpmf.compare.running import Run, train_and_test
 from dpmf.errors import MissingExtra
 from dpmf.methods import ALS
 from dpmf.methods.sgd import Callback
 from dpmf.model import Recommendation, Release
 from dpmf.privacy import Budget
 from dpmf.ratings.synthetic import make
+from dpmf.runs.training import Run, train_and_test
 
 EPSILONS = (1.0, 5.0, math.inf)
 _PUBLISHED = 5.0

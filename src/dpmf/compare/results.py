@@ -53,7 +53,7 @@ class Row:
         epsilon, delta, unit, neighbours, certified: of the guarantee, or claim; None (False) if there is none.
         rmse, mae: on held-out ratings.
         recall, ndcg, coverage: at 10, of people with held-out ratings that they like.
-        kld, kld_top_users, rmse_top_users: as in `dpmf.evaluation.leaking`.
+        kld, kld_top_users, rmse_top_users: as in `dpmf.evaluation.leak`.
         factors, epochs: how many there were.
         threads: how many it had.
         seconds, epoch_seconds, peak_memory: wall time of the training, of an epoch, and bytes; None if other runs went
@@ -62,7 +62,7 @@ class Row:
         guarantee: in full, as `Guarantee.to_json` has it.
         history: epoch, seconds (None like `seconds`) and error on the training ratings (None if it was no number).
         error_cdf: sizes of errors on held-out ratings, and what share is at most so large.
-        by_popularity, by_activity: as in `dpmf.evaluation.evaluating`: the upper end of a group as a fraction of the
+        by_popularity, by_activity: as in `dpmf.evaluation.accuracy`: the upper end of a group as a fraction of the
             items (users), most popular (active) first; held-out ratings in it; rmse.
         spectrum: singular values of the item factors, falling.
     """

@@ -22,14 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmf.compare.measuring import Parts, measured, references, warm_up
+from dpmf.compare.measure import Parts, measured, references, warm_up
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS, Method, configure
 from dpmf.methods.budgeting import MODES, private_fields
 from dpmf.methods.checks import declared
-from dpmf.methods.profiles import Profiles
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import EpochRecord
 from dpmf.privacy.budget import DEFAULT_DELTA
 from dpmf.ratings import Ratings

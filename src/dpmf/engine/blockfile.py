@@ -4,7 +4,7 @@ A folder with `blocks.bin` (block after block: users, items, codes), `layout.saf
 from ratings that come piece by piece, in two passes, with one strip in memory at a time; every block has a checksum.
 
 >>> import tempfile
->>> from dpmf.ratings.pieces import pieces_of
+>>> from dpmf.ratings.store.pieces import pieces_of
 >>> from dpmf.ratings.synthetic import make
 >>> ratings = make(50, 40)
 >>> blocks = BlockFile.build(lambda: pieces_of(ratings), ratings.user_ids, 40, Path(tempfile.mkdtemp()) / "blocks")
@@ -41,7 +41,7 @@ from dpmf.files import (
     sha256_of,
     write_text,
 )
-from dpmf.kernels.dealing import count_tiers, deal_strip, mean_on_grid, sum_on_grid
+from dpmf.kernels.blocks import count_tiers, deal_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.ids import Ids
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.hashing import row_uniforms
+from dpmf.kernels.hashes import row_uniforms
 from dpmf.kernels.rows import FLOATS_PER_LINE
 
 _LINE_BYTES = 4 * FLOATS_PER_LINE

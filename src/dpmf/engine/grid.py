@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.dealing import collect_values, count_tiers, deal_strip, mean_on_grid, sum_on_grid
+from dpmf.kernels.blocks import collect_values, count_tiers, deal_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings
 
 _SHORT_TABLE = 1 << 16

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.transposing import count_columns, scatter_rows
+from dpmf.kernels.transpose import count_columns, scatter_rows
 from dpmf.ratings import Ratings
 
 _COST_PER_TASK = 1 << 15  # about two milliseconds with 64 factors

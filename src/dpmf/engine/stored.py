@@ -1,7 +1,7 @@
 """Ratings that stay on the disk while a method trains on them: their columns, and the block grid made of them.
 
 >>> import tempfile
->>> from dpmf.ratings.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import InPieces
 >>> from dpmf.ratings.synthetic import make
 >>> StoredRatings.build(InPieces(make(50, 40)), Path(tempfile.mkdtemp()) / "store", memory=1 << 20)
 StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
@@ -27,8 +27,8 @@ from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, new_folder, scratch_file
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
-from dpmf.ratings.ondisk import FILES as COLUMN_FILES
-from dpmf.ratings.ondisk import RatingsOnDisk, Source, with_positions
+from dpmf.ratings.store.columns import FILES as COLUMN_FILES
+from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.feeding import Blocks, DiskFeed, MemoryFeed
+from dpmf.engine.feed import Blocks, DiskFeed, MemoryFeed
 from dpmf.engine.schedule import Schedule
 from dpmf.errors import InvalidArgument
 

@@ -6,7 +6,7 @@ row. As in `dpmf.kernels.rows` the instructions are spelt out: left to itself th
 Reading gathers, and writing scatters; but where two places of a line are the same, numbers are added one by one.
 
 >>> import numpy as np
->>> from dpmf.kernels.compiling import kernel
+>>> from dpmf.kernels.jit import kernel
 >>> cells, out, live = np.arange(32, dtype=np.float32), np.empty(16, np.float32), np.ones(16, np.float32)
 >>> places = np.arange(32, dtype=np.uint32)
 >>> places[1] |= np.uint32(1 << 31)

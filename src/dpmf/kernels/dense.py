@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import kernel
+from dpmf.kernels.jit import kernel
 
 LEAST_PIVOT = 1e-30  # what rounding may leave of a matrix that is positive definite
 

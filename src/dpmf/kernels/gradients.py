@@ -29,7 +29,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel
+from dpmf.kernels.jit import fast_kernel
 from dpmf.kernels.rows import (
     FLOATS_PER_LINE,
     INT64,

@@ -1,7 +1,7 @@
 """Langevin dynamics on factor rows, in the vectors of `dpmf.kernels.rows`: keeping a row up to date, and one step.
 
 >>> import numpy as np
->>> from dpmf.kernels.compiling import kernel
+>>> from dpmf.kernels.jit import kernel
 >>> U, V = np.ones(16, np.float32), np.full(16, 0.5, np.float32)
 >>> @kernel
 ... def step(U, V):

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded import bounded_row
-from dpmf.kernels.compiling import fast_kernel, kernel
+from dpmf.kernels.bounded_sums import bounded_row
+from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.ridge import cholesky_solve
 
 

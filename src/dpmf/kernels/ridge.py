@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel
+from dpmf.kernels.jit import fast_kernel
 
 _RATINGS_AT_ONCE = 4  # a matrix entry is loaded and stored once for so many products
 

@@ -10,7 +10,7 @@ are widened when read and, when written, rounded up or down at random in proport
 small steps still add up.
 
 >>> import numpy as np
->>> from dpmf.kernels.compiling import kernel
+>>> from dpmf.kernels.jit import kernel
 >>> U, V, state = np.ones(16, np.float32), np.full(16, 0.5, np.float32), np.ones(16, np.uint32)
 >>> @kernel
 ... def step(U, V, state):

@@ -31,7 +31,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel, kernel
+from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE, descend
 
 _VISITS_AHEAD = 2  # in each lane

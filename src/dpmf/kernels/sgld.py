@@ -29,10 +29,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import fast_kernel, kernel
-from dpmf.kernels.gaussians import normal_row
-from dpmf.kernels.hashing import mix_one
+from dpmf.kernels.hashes import mix_one
+from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.langevin import drift, refresh
+from dpmf.kernels.normals import normal_row
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import LANES, lanes_for
 
@@ -184,7 +184,7 @@ def sgld_block(
         weights: w, of the users.
         mask: shape (width,), 1 for columns below K and 0 beyond.
         dynamics: the numbers of the module's formulas.
-        gaussians: as `dpmf.kernels.gaussians.normal_table` makes it, with room for what `drawn_at_once` says; empty
+        gaussians: as `dpmf.kernels.normals.normal_table` makes it, with room for what `drawn_at_once` says; empty
             for fresh numbers.
         start: the number of the block's first step in the epoch.
         key: of the epoch's noise.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.gaussians import normal_row_reference
+from dpmf.kernels.normals import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row

@@ -42,7 +42,7 @@ from dpmf.kernels.cells import (
     read_mean,
     read_one,
 )
-from dpmf.kernels.compiling import fast_kernel, kernel
+from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE
 
 _LOW = np.uint64(0xFFFFFFFF)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.compiling import kernel
+from dpmf.kernels.jit import kernel
 
 _NEWLINE = ord("\n")
 _RETURN = ord("\r")

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.stored import AnyRatings, StoredRatings
-from dpmf.methods.descent import counts_of
+from dpmf.methods.sgd.descent import counts_of
 from dpmf.ratings import Ratings
-from dpmf.ratings.trimming import trimmed
+from dpmf.ratings.trim import trimmed
 
 
 @contextlib.contextmanager

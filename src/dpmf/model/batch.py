@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.ordering import rows_ascend
-from dpmf.kernels.scoring import NEVER, best_items_of_people
+from dpmf.kernels.scores import NEVER, best_items_of_people
+from dpmf.kernels.sort import rows_ascend
 from dpmf.model.person import Recommendation, as_recommendation, check_k, position_of
 from dpmf.model.release import Release
 

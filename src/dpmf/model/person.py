@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.observed import solve_observers
+from dpmf.kernels.als_implicit import solve_observers
 from dpmf.kernels.ridge import solve_people
-from dpmf.kernels.scoring import NEVER, keep_best
+from dpmf.kernels.scores import NEVER, keep_best
 from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.ratings.ids import Id
 

@@ -108,8 +108,8 @@ class Release:
 
     @cached_property
     def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.observed`."""
-        from dpmf.kernels.observed import common_of
+        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.als_implicit`."""
+        from dpmf.kernels.als_implicit import common_of
 
         return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 

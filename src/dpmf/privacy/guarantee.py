@@ -156,7 +156,7 @@ class Guarantee:
     def from_json(cls, content: Any) -> Guarantee:
         """Read what `to_json` wrote; a guarantee this version does not understand is refused, not guessed.
 
-        Epsilon is not recomputed: that is `dpmf.privacy.verifying.verify`.
+        Epsilon is not recomputed: that is `dpmf.privacy.verify.verify`.
         """
         if not isinstance(content, dict) or set(content) != {field.name for field in fields(cls)}:
             raise DamagedFile("the guarantee of this release is not one that this version of dpmf understands")

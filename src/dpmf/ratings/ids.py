@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
-from dpmf.kernels.ordering import look_up, mark_present
+from dpmf.kernels.sort import look_up, mark_present
 from dpmf.streams import as_integer, fits, id_keys, mix, stream_key
 
 Id = int | str

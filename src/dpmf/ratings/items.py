@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
-from dpmf.ratings.frames import array_of
+from dpmf.ratings.formats.frames import array_of
 from dpmf.ratings.ids import Ids, ids_of_texts
 
 _COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.ordering import kept_pointers
+from dpmf.kernels.sort import kept_pointers
 from dpmf.ratings.ids import Id, Ids
 from dpmf.ratings.items import Items
 
@@ -106,8 +106,8 @@ class Ratings:
 
     @classmethod
     def read(cls, source: str | Path, **options: Any) -> Ratings:
-        """Read ratings from a catalogue name, a file or a folder; see `dpmf.ratings.reading.read`."""
-        from dpmf.ratings.reading import read
+        """Read ratings from a catalogue name, a file or a folder; see `dpmf.ratings.reader.read`."""
+        from dpmf.ratings.reader import read
 
         return read(source, **options)
 
@@ -138,8 +138,8 @@ class Ratings:
                 timestamp if there are timestamps, else by row), their "mean", or raise an "error".
             missing: a value that means "no rating"; may be NaN.
         """
-        from dpmf.ratings.assembling import assemble
-        from dpmf.ratings.frames import columns_of
+        from dpmf.ratings.assembly import assemble
+        from dpmf.ratings.formats.frames import columns_of
 
         return assemble(
             columns_of(data, items, values, timestamps, columns),
@@ -150,8 +150,8 @@ class Ratings:
         )
 
     def split(self, test: float = 0.1, *, seed: int = 0, how: str = "random") -> tuple[Ratings, Ratings]:
-        """Return training and test ratings; see `dpmf.ratings.splitting.held_out` for the ways to split."""
-        from dpmf.ratings.splitting import held_out
+        """Return training and test ratings; see `dpmf.ratings.split.held_out` for the ways to split."""
+        from dpmf.ratings.split import held_out
 
         mask = held_out(self, test, seed=seed, how=how)
         return self.select(~mask), self.select(mask)

@@ -19,10 +19,10 @@ from typing import Any
 
 from dpmf.errors import NotCertified
 from dpmf.model import Release
-from dpmf.model.explaining import explain_release
+from dpmf.model.explain import explain_release
 from dpmf.privacy import Guarantee
 from dpmf.privacy.accounting import delta_of
-from dpmf.privacy.explaining import guess
+from dpmf.privacy.explain import guess
 
 
 def check_certified(release: Release, *, accept_unproven: bool, name: str = "the release") -> None:

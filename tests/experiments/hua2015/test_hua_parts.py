@@ -14,10 +14,10 @@ from experiments.hua2015.runs import DIVIDED, WHOLE, Part, Trial, composed
 
 from dpmf import Ratings
 from dpmf.errors import InvalidArgument
-from dpmf.federated.claim import Claim
-from dpmf.federated.terms import Terms
-from dpmf.methods.perturbed_items import PerturbedItems
-from dpmf.ratings.restricting import of_items
+from dpmf.federated.published.claim import Claim
+from dpmf.federated.published.terms import Terms
+from dpmf.methods.objective.items import PerturbedItems
+from dpmf.ratings.subset import of_items
 from dpmf.ratings.synthetic import make as made
 from experiments.hua2015 import data
 

@@ -11,8 +11,8 @@ import pytest
 from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
-from dpmf.federated.scenario import Scenario
-from dpmf.federated.simulation import Simulation
+from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published.simulation import Simulation
 from dpmf.ratings.synthetic import make as made
 
 SCENARIO = Scenario(

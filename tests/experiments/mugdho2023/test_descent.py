@@ -11,7 +11,7 @@ import pytest
 from experiments.mugdho2023.descent import READINGS, Moment, Trial, descend
 
 from dpmf import Budget, GaussianGD, Ratings
-from dpmf.methods.gaussian_claim import Claim
+from dpmf.methods.gaussian.claim import Claim
 from dpmf.ratings.synthetic import make
 
 ITERATIONS = 6

@@ -10,6 +10,6 @@ published claim is always drawn hollow and dashed, what is certified filled and 
 from __future__ import annotations
 
 from dpmf.compare.plots.catalogue import catalogue_map, demo_picture
-from dpmf.compare.plots.course import convergence, trace_picture, traces
+from dpmf.compare.plots.convergence import convergence, trace_picture, traces
 
 __all__ = ["catalogue_map", "convergence", "demo_picture", "trace_picture", "traces"]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpmf.compare.plots.drawing import axes, figure, legend_below, log_epsilons, status_style, style_of
+from dpmf.compare.plots.figure import axes, figure, legend_below, log_epsilons, status_style, style_of
 from dpmf.compare.plots.runs import REFERENCE_STYLES
 from dpmf.compare.results import POPULAR, Row
 from dpmf.compare.summary import Point, is_seeded, summarize

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.compare.plots.course import convergence
-from dpmf.compare.plots.drawing import COLOURS, MARKERS, axes, figure, save
+from dpmf.compare.plots.convergence import convergence
+from dpmf.compare.plots.figure import COLOURS, MARKERS, axes, figure, save
 from dpmf.model import Model, Person
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpmf.compare.plots.drawing import axes, legend_below
+from dpmf.compare.plots.figure import axes, legend_below
 from dpmf.compare.plots.runs import runs_of
 from dpmf.compare.results import Row
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dpmf.compare.plots.drawing import COLOURS, axes, legend_below
+from dpmf.compare.plots.figure import COLOURS, axes, legend_below
 from dpmf.errors import InvalidArgument
+from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.checks import PERSONAL
-from dpmf.methods.personal import personal_epsilons
 from dpmf.model import Model
 from dpmf.privacy import Budget
 

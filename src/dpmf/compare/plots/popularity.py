@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.compare.plots.drawing import COLOURS, axes, figure
+from dpmf.compare.plots.figure import COLOURS, axes, figure
 from dpmf.errors import InvalidArgument
 
 _TOP = (0.01, 0.1, 0.5)  # of the items; at least one

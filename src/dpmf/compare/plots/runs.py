@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dpmf.compare.plots.drawing import figure, nth_style, status_style
+from dpmf.compare.plots.figure import figure, nth_style, status_style
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
 from dpmf.compare.summary import is_seeded, promise_of_row
 from dpmf.errors import InvalidArgument

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpmf.compare.plots.drawing import axes, legend_below, nth_style
+from dpmf.compare.plots.figure import axes, legend_below, nth_style
 from dpmf.errors import InvalidArgument, NotVerified
 from dpmf.privacy import Guarantee
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.events import ClaimEvent, Event, PoissonGaussianEvent
 from dpmf.privacy.guarantee import rounded_up
-from dpmf.privacy.verifying import verify
+from dpmf.privacy.verify import verify
 
 _MOST, _MOST_SAMPLED = 300, 12  # rounds to account for: sampled ones take the accountant a second each
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
-from dpmf.federated.words import Ring
-from dpmf.methods.private_als import RADIUS, clip_of
-from dpmf.methods.private_plan import BIASES, FACTORS, MOMENTS, Plan, Stage, private_defaults
-from dpmf.methods.questions import Counts, Fit, Moments, Question, Residuals
+from dpmf.federated.wire.ring import Ring
+from dpmf.methods.als.certified import RADIUS, clip_of
+from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, Plan, Stage, private_defaults
+from dpmf.methods.certified.questions import Counts, Fit, Moments, Question, Residuals
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 from dpmf.ratings import Scale

@@ -1,6 +1,6 @@
 """The recommender of the certified protocol: puts questions, and takes masks off sums.
 
-What it makes of noisy sums, and what it asks next, is `dpmf.methods.private_als`. A round that is opened is charged,
+What it makes of noisy sums, and what it asks next, is `dpmf.methods.als.certified`. A round that is opened is charged,
 whatever becomes of it, and never asked for again.
 
 >>> from dpmf.privacy import Budget
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.certified.inquiries import Expected, Inquiry, Total
-from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.directory import Directory
-from dpmf.federated.masks import mask_words, new_seed
-from dpmf.federated.parties import THIRD_PARTY, Outgoing
-from dpmf.federated.refusals import Refusals, Refused
-from dpmf.methods.questions import Counts, Fit, Noisy, Question, Residuals
+from dpmf.federated.certified.messages import Expected, Inquiry, Total
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.directory import Directory
+from dpmf.federated.wire.masks import mask_words, new_seed
+from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
+from dpmf.federated.wire.refusals import Refusals, Refused
+from dpmf.methods.certified.questions import Counts, Fit, Noisy, Question, Residuals
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 

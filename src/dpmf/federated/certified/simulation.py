@@ -29,17 +29,17 @@ from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
 from dpmf.federated.certified.recommender import Recommender, RoundLost
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
-from dpmf.federated.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.federated.population import AFTERWARDS, BEFORE_ANSWERING, Population
-from dpmf.federated.traffic import Traffic
-from dpmf.methods.central import FittedPeople
+from dpmf.federated.simulate.population import AFTERWARDS, BEFORE_ANSWERING, Population
+from dpmf.federated.simulate.traffic import Traffic
+from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
+from dpmf.methods.als.central import FittedPeople
+from dpmf.methods.als.certified import PrivateRounds
+from dpmf.methods.als.plan import Stage, private_defaults
+from dpmf.methods.certified.questions import Noisy, Question
+from dpmf.methods.certified.run import private_run
+from dpmf.methods.certified.shares import personal_shares
 from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
-from dpmf.methods.personal import personal_shares
-from dpmf.methods.private_als import PrivateRounds
-from dpmf.methods.private_plan import Stage, private_defaults
-from dpmf.methods.private_run import private_run
-from dpmf.methods.questions import Noisy, Question
-from dpmf.methods.resuming import fingerprint_of, identity_of
+from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.guarantee import SEEDED

@@ -4,7 +4,7 @@ It closes a round when it is told to, by whatever keeps time. If fewer answered 
 is discarded, and no sum of it is revealed to anybody: with so few people there may be too little noise in it. How many
 that is, it knows from the agreement, and takes nobody's word for it.
 
->>> from dpmf.federated.channels import KeyPair
+>>> from dpmf.federated.wire.channels import KeyPair
 >>> from dpmf.privacy import Budget
 >>> ThirdParty(Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0), KeyPair().public)
 ThirdParty(…)
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.certified.inquiries import Answer, Expected, Total
-from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.directory import Directory
-from dpmf.federated.parties import RECOMMENDER, Outgoing
-from dpmf.federated.refusals import Refusals, Refused
+from dpmf.federated.certified.messages import Answer, Expected, Total
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.directory import Directory
+from dpmf.federated.wire.parties import RECOMMENDER, Outgoing
+from dpmf.federated.wire.refusals import Refusals, Refused
 
 
 class ThirdParty:

@@ -3,7 +3,7 @@
 Nobody else has to be trusted with the bound, the noise or the budget: whatever the recommender asks, a user answers
 every round of the agreement once at most, with the noise that the agreement promises for what was asked.
 
->>> from dpmf.federated.channels import KeyPair
+>>> from dpmf.federated.wire.channels import KeyPair
 >>> from dpmf.privacy import Budget
 >>> agreement = Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0)
 >>> User(np.array([0, 2]), np.array([5.0, 1.0]), agreement, KeyPair().public, KeyPair().public)
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.certified.inquiries import Answer, Inquiry
-from dpmf.federated.channels import Channel, KeyPair
-from dpmf.federated.masks import mask_words
-from dpmf.federated.parties import THIRD_PARTY, Outgoing
-from dpmf.federated.refusals import Refusals, Refused
-from dpmf.methods.questions import Answers, People, Question, add_answers
+from dpmf.federated.certified.messages import Answer, Inquiry
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.masks import mask_words
+from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
+from dpmf.federated.wire.refusals import Refusals, Refused
+from dpmf.methods.certified.questions import Answers, People, Question, add_answers
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 

@@ -1,4 +1,4 @@
-// A person from their own ratings: ridge regression by Cholesky, as dpmf.kernels.ridge and dpmf.kernels.observed do it.
+// A person from their own ratings: ridge regression by Cholesky, as dpmf.kernels.ridge and dpmf.kernels.als_implicit do it.
 //
 // Ratings r_j of items j, minimised over the bias b and the factors u:
 //     Σ_j (r_j - mean - c_j - b - u·v_j)² + n^exponent (ridge_b b² + ridge_u ‖u‖²).

@@ -1,0 +1,1 @@
+"""Speed: the engine against the machine's own limit and against peers."""

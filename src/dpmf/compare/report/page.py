@@ -1,0 +1,217 @@
+"""The report of a comparison: pictures, tables, every guarantee in full, and how it was made.
+
+>>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
+...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
+>>> findings(summarize(rows))[1]
+'<p>To compare with: the mean of your own ratings, which is free, has 1.0000.</p>'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpmf.compare.comparison import PICTURE, REPORT
+from dpmf.compare.measure import MOST_RANKED
+from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_with
+from dpmf.compare.plots.figure import as_svg, figure, save
+from dpmf.compare.plots.groups import by_group
+from dpmf.compare.report.guarantees import promises
+from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
+from dpmf.compare.report.tables import FIGURES, best_rows, by_promise, figures, group_names, groups
+from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
+from dpmf.compare.summary import Point, summarize
+from dpmf.compare.sweep import Sweep
+from dpmf.errors import MissingExtra
+from dpmf.files import write_text
+
+OUTSIDE = (
+    "For the holder of the data. All errors, rankings and divergences here were measured on ratings of these people, "
+    "held out or learnt from, and no guarantee covers them: an ε is about a release, not about this page. Do not "
+    "publish it, and do not choose what to release by it without counting that as a look at the data."
+)
+_MARKS = (
+    "Filled marks and solid lines: proven here. Hollow marks and dashed lines: what a paper claims, which nothing here "
+    "certifies. An ε per user and an ε per rating are different things and never share an axis."
+)
+_KLD = (
+    "kld is how much errors on training ratings differ from errors on held-out ones (Balu and Furon 2016, nats): "
+    "measured on average, it promises nothing to anybody."
+)
+_FIELDS = ("ratings", "users", "items", "rated_items", "scale", "catalogue", "mean_rating", "density",
+           "ratings_per_user_median", "ratings_per_user_most", "ratings_per_item_median",
+           "ratings_per_item_most")  # fmt: skip
+
+
+def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequence[Row]) -> tuple[Path, Path | None]:
+    """Write the report, and the main picture if there is matplotlib and anything to draw.
+
+    Args:
+        folder: of the comparison.
+        facts: see `dpmf.compare.comparison.Comparison`.
+        plan: what was asked for.
+        rows: what was measured.
+
+    Returns:
+        Where they are; None for a picture that there is not.
+    """
+    picture: Path | None = None
+    try:
+        if units_with(rows, "rmse"):
+            save(accuracy_figure(rows), folder / PICTURE)
+            picture = folder / PICTURE
+        else:
+            (folder / PICTURE).unlink(missing_ok=True)  # of an earlier run, and not of these rows
+        draw: Callable[..., str] = _drawn
+        figure()
+    except MissingExtra:
+        draw = _not_drawn
+    points = summarize(rows)
+    title = f"Privacy against accuracy: {facts['name'] or 'ratings'}"
+    parts = [
+        f"<h1>{text(title)}</h1>",
+        paragraph(OUTSIDE, "note"),
+        *findings(points),
+        "<h2>Accuracy against ε</h2>",
+        paragraph(_MARKS),
+        _by_unit(rows, ("rmse",), draw),
+        *_tables(by_promise(points, figures), FIGURES),
+        paragraph(_table_note(plan, rows), "soft"),
+        _failures(points),
+        "<h2>Ranking</h2>",
+        paragraph(f"Recall and ndcg of the ten best items of the catalogue that a person has not rated, of up to "
+                  f"{MOST_RANKED:,} people with a held-out rating of three quarters of the scale or more."),
+        _by_unit(rows, ("recall", "ndcg"), draw),
+        "<h2>Whom it serves: rare items, and people with few ratings</h2>",
+        *_groups(rows, points, draw),
+        "<h2>What errors tell about who was learnt from</h2>",
+        paragraph(_KLD),
+        _by_unit(rows, ("kld",), draw),
+        "<h2>Guarantees and claims in full</h2>",
+        promises(points) or paragraph("Nothing here is private."),
+        "<h2>How it was made</h2>",
+        *_making(facts, plan, points),
+    ]  # fmt: skip
+    write_text(folder / REPORT, page(title, parts))
+    return folder / REPORT, picture
+
+
+def findings(points: Sequence[Point]) -> list[str]:
+    """Return what a hurried reader should know: the best proven method at each epsilon, beside what costs nothing."""
+    references = {OWN_MEAN: "the mean of your own ratings, which is free, has {}", NON_PRIVATE: "sgd, not private, {}"}
+    heights = {one.method: one.mean["rmse"] for one in points if one.is_reference and "rmse" in one.mean}
+    beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
+    best = best_rows(points)
+    shown = table(["ε", "lowest error, certified", "rmse"], best) if best else paragraph("Nothing here is certified.")
+    return [shown, paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""]
+
+
+def _tables(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str]) -> list[str]:
+    """Return one table per kind of promise, under its name."""
+    parts = []
+    for promise, rows in tables.items():
+        mark = f' class="{promise.kind}"' if promise.kind else ""
+        parts += [f"<h3{mark}>{text(promise.text[0].upper() + promise.text[1:])}</h3>", table(columns, rows)]
+    return parts
+
+
+def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., str]) -> str:
+    """Return a picture for each figure and each unit of privacy."""
+    parts = []
+    for metric in metrics:
+        for unit in units_with(rows, metric):
+            parts.append(draw(lambda ax, metric=metric, unit=unit: accuracy_against_epsilon(rows, metric, unit, ax),
+                              f"{metric} against ε per {unit}"))  # fmt: skip
+    if not parts:
+        return paragraph("There is no private run to draw.", "soft")
+    return parts[0] if len(parts) == 1 else '<div class="pair">' + "".join(parts) + "</div>"
+
+
+def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., str]) -> list[str]:
+    parts = []
+    for which, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
+        drawable = [row for row in rows if getattr(row, which)]
+        pictures = [draw(lambda ax, which=which, unit=unit: by_group(rows, which, unit, ax),
+                         f"rmse by {whose}, ε per {unit}") for unit in units_with(drawable, "rmse")]  # fmt: skip
+        parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
+        columns = ["method", "ε", *group_names(rows, which)]
+        shown = [point for point in points if any(getattr(row, which) for row in point.rows)]
+        content = "".join(_tables(by_promise(shown, groups(which)), columns))
+        parts.append(folded(f"rmse by {whose}, all runs (mean of repeats)", content))
+    return parts
+
+
+def _drawn(draw: Callable[[Any], Any], label: str) -> str:
+    picture = figure(5.2, 4.6)  # inches: as wide as a phone at the size of its letters
+    draw(picture.subplots())
+    return f"<figure>{as_svg(picture, label)}</figure>"
+
+
+def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
+    return paragraph(f"{label}: not drawn, because matplotlib is not installed (pip install 'dpmf[plot]')", "soft")
+
+
+def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
+    split = "the last ratings of everybody held out" if plan.how == "last" else "each with a split of its own"
+    runs = (
+        f"Mean, and least to most below, of up to {plan.repeats} runs, {split}."
+        if plan.repeats > 1
+        else "One run each."
+    )
+    timed = [row for row in rows if row.seconds is not None]
+    threads = " or ".join(str(one) for one in sorted({row.threads for row in timed if row.threads is not None}))
+    if not timed:
+        return runs
+    return (
+        f"{runs} Seconds and memory are of the first run each, which had the machine to itself (threads: {threads}), "
+        "the wall time of the training, with calibrating the noise and without compiling, and the most memory that the "
+        "process had, with all ratings and whatever earlier runs left in it."
+    )
+
+
+def _failures(points: Sequence[Point]) -> str:
+    failed = [f"{one.method}, {one.mode}, ε = {one.asked:g}: {error}" for one in points for error in one.errors]
+    return "<h3>What did not end</h3>" + listed(failed) if failed else ""
+
+
+def _noise(points: Sequence[Point]) -> str:
+    seeded = sorted({point.method for point in points if point.seeded})
+    if not seeded:
+        return "The noise of private runs has no seed: it is fresh in every run."
+    others = any(point.n and point.mode != "none" and not point.seeded for point in points)
+    return f"The noise of {', '.join(seeded)} came from a seed that was set, so nothing about it is private" + (
+        "; that of all others has none, and is fresh in every run." if others else "."
+    )
+
+
+def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> list[str]:
+    last = plan.seed + plan.repeats - 1
+    seeds = f"{plan.seed}" if plan.repeats == 1 else f"{plan.seed} to {last}"
+    data = facts["data"]
+    described: list[list[str | Cell]] = []
+    for name in _FIELDS:
+        described.append([name.replace("_", " "), Cell(_shown(data[name]), number=not isinstance(data[name], str))])
+    versions = {**facts["versions"], **facts["machine"]}
+    settings = [f"{method}.{name} = {value}" for method, fields in plan.settings.items()
+                for name, value in fields.items()]  # fmt: skip
+    held_out = f"{plan.holdout:g}" + (" ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}")
+    return [
+        f"<pre>{text(facts['command'])}</pre>",
+        listed([
+            f"Begun {facts['began']}.",
+            f"Held out: {held_out}; the same split for all methods of a repeat.",
+            f"Seeds of splits and starts: {seeds}. {_noise(points)}",
+            *(f"Set: {one}." for one in settings),
+        ]),
+        "<h3>Data</h3>", table(["", facts["name"] or "ratings"], described),
+        "<h3>Software and machine</h3>",
+        table(["", ""], [[name, str(value)] for name, value in versions.items()]),
+    ]  # fmt: skip
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and not math.isnan(value):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

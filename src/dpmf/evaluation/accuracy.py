@@ -1,0 +1,191 @@
+"""How good a model or a release is on ratings it has not seen.
+
+The figures are for whoever holds the data: no guarantee covers them.
+
+>>> import dpmf
+>>> ratings = dpmf.Ratings.of([1, 1, 2, 2, 3], [1, 2, 1, 2, 1], [5, 1, 5, 1, 5], scale=(1, 5))
+>>> train, test = ratings.split(0.4, seed=4)
+>>> model = dpmf.SGD(n_factors=2, n_epochs=3).fit(train, n_threads=1)
+>>> sorted(dpmf.evaluate(model, test, k=1))
+['coverage@1', 'hit_rate@1', 'mae', 'ndcg@1', 'recall@1', 'rmse']
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation.leak import frequent, leak_figures
+from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
+from dpmf.kernels.scores import predict_pairs
+from dpmf.kernels.sort import row_sums
+from dpmf.model import Model, Release
+from dpmf.model.batch import recommend_many
+from dpmf.model.person import fold_in_many
+from dpmf.ratings import Ratings
+from dpmf.ratings.ids import Ids
+
+_PAIRS_PER_TASK = 1 << 16
+_GROUPS = (0.01, 0.1, 0.5, 1.0)  # upper ends, as fractions of the items or users, those with most ratings first
+
+
+def evaluate(
+    model: Model | Release,
+    test: Ratings,
+    *,
+    known: Ratings | None = None,
+    k: int = 10,
+    least_ratings: int = 0,
+    n_threads: int | None = None,
+) -> dict[str, float]:
+    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; of implicit feedback, the last four.
+
+    With known ratings, also kld, kld_top_users and rmse_top_users, see `dpmf.evaluation.leak`: how much errors on
+    known ratings differ from errors on test ratings.
+
+    Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on, or, for
+    implicit feedback, all of them; candidates are all items of the catalogue that the person has not already rated.
+
+    Args:
+        model: a model, which knows its users; or a release, into which people are folded with their known ratings.
+        test: the held-out ratings.
+        known: the ratings that the model was trained on, from the same split. For a release, which needs them, those to
+            fold in.
+        k: the length of the lists for ranking figures.
+        least_ratings: test ratings whose user or item has fewer known ratings do not count.
+        n_threads: all CPUs by default.
+    """
+    n_threads = thread_count(n_threads)
+    model = _folded(model, test, known, n_threads)
+    if known is not None:
+        _check_same(known, test.user_ids, model.release)
+        test = frequent(known, test, least_ratings)
+    elif least_ratings:
+        raise InvalidArgument(f"least_ratings={least_ratings} counts known ratings: give them as known=…")
+    if not len(test):
+        remedy = "hold out a larger part" + (", or ask for fewer known ratings" if least_ratings else "")
+        raise InvalidArgument(f"there are no test ratings: {remedy}")
+    figures: dict[str, float] = {}
+    if not model.release.is_implicit:
+        errors = prediction_errors(model, test, n_threads=n_threads)
+        figures = {"rmse": rmse(errors), "mae": mae(errors)}
+        if known is not None:
+            figures |= leak_figures(model, known, test, n_threads=n_threads)
+    _check_same(test, model.user_ids, model.release)
+    indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
+    asked = np.flatnonzero(np.diff(indptr))
+    batch = recommend_many(
+        model.release, model.user_factors[asked], model.user_biases[asked], *_rows(model, asked), k, n_threads=n_threads
+    )
+    asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
+    return {
+        **figures,
+        f"recall@{k}": recall(batch.positions, asked_indptr, relevant),
+        f"ndcg@{k}": ndcg(batch.positions, asked_indptr, relevant),
+        f"hit_rate@{k}": hit_rate(batch.positions, asked_indptr, relevant),
+        f"coverage@{k}": coverage(batch.positions, len(model.release.items)),
+    }
+
+
+def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = None) -> NDArray[np.float64]:
+    """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
+    _check_same(test, model.user_ids, model.release)
+    release, users = model.release, test.users
+    predicted = np.empty(len(test), np.float32)
+
+    def predict(task: int) -> None:
+        first = task * _PAIRS_PER_TASK
+        predict_pairs(
+            users, test.items, model.user_factors, release.item_factors, model.user_biases, release.item_biases,
+            release.mean, first, min(first + _PAIRS_PER_TASK, len(test)), predicted,
+        )  # fmt: skip
+
+    run_tasks(predict, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
+    return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values
+
+
+def popularity_figures(release: Release, known: Ratings, test: Ratings, *, k: int = 10) -> dict[str, float]:
+    """Return what `evaluate` does if everybody is recommended what most people have, for implicit feedback."""
+    counts = np.bincount(known.items, minlength=known.n_items).astype(np.float32)
+    popular = replace(release, item_factors=np.zeros((len(counts), 0), np.float32), item_biases=counts)
+    return evaluate(popular, test, known=known, k=k)
+
+
+def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:
+    """Return the errors of the free baseline, the mean of one's own training ratings (the midpoint if none)."""
+    return np.asarray(own_means(train)[test.users] - test.values, np.float64)
+
+
+def own_means(train: Ratings) -> NDArray[np.float64]:
+    """Return the mean rating of every user, the midpoint of the scale for those who have none."""
+    counts = np.diff(train.indptr)
+    sums = row_sums(train.indptr, train.values)
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle))
+
+
+def by_popularity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
+    """Return how well rare items fare beside popular ones.
+
+    Args:
+        train: the ratings that popularity is counted in.
+        test: the held-out ratings,
+        errors: and errors on them, of one or several ways to predict.
+
+    Returns:
+        For the most popular 1 % of the items, those up to 10 %, up to 50 % and the rest: the upper end as a fraction of
+        the catalogue, the number of test ratings, and the rmse of each of the errors (NaN if there is no rating).
+    """
+    return _by_rank(np.bincount(train.items, minlength=train.n_items), test.items, errors)
+
+
+def by_activity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
+    """Return how well people with few ratings fare beside those with many; as `by_popularity`, of users."""
+    return _by_rank(np.diff(train.indptr), test.users, errors)
+
+
+def _by_rank(
+    counts: NDArray[np.int64], of: NDArray[np.int32], errors: tuple[NDArray[np.float64], ...]
+) -> list[tuple[float, int, list[float]]]:
+    rank = np.empty(len(counts))
+    rank[np.argsort(-counts, kind="stable")] = (np.arange(len(counts)) + 0.5) / len(counts)
+    place, rows, low = rank[of], [], 0.0
+    for high in _GROUPS:
+        chosen = (place > low) & (place <= high)
+        found = [rmse(error[chosen]) if chosen.any() else float("nan") for error in errors]
+        rows.append((high, int(chosen.sum()), found))
+        low = high
+    return rows
+
+
+def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:
+    """Return a model as it is; of a release, one whose users are folded in from their known ratings."""
+    if isinstance(model, Model):
+        return model
+    if known is None:
+        raise InvalidArgument("a release knows no users: give their other ratings as known=…")
+    _check_same(known, test.user_ids, model)
+    biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
+    return Model(model, known.user_ids, factors, biases, known.indptr, known.items)
+
+
+def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
+    """Refuse ratings whose positions mean other users or items: kernels would read beside the factors."""
+    if ratings.user_ids != users or ratings.catalogue.ids != release.items.ids:
+        raise InvalidArgument("ratings and model have different users or items: use both parts of one split")
+
+
+def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    liked = test.select(test.values >= test.scale.liked)
+    return liked.indptr, liked.items
+
+
+def _rows(model: Model, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the seen items of some users as a list of their own."""
+    counts = np.diff(model.seen_indptr)
+    chosen = np.zeros(len(counts), np.bool_)
+    chosen[places] = True
+    return np.concatenate([[0], np.cumsum(counts[places])]), model.seen_items[np.repeat(chosen, counts)]

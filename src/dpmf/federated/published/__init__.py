@@ -1,0 +1,1 @@
+"""The protocol of Hua, Xia and Zhong (2015), as published."""

@@ -1,0 +1,93 @@
+"""What everybody knows before the published protocol starts, and how numbers are put on its grid.
+
+>>> terms = Terms(n_items=100, scale=(1.0, 5.0), epsilon=0.8, most_users=1000)
+>>> round(terms.amplitude, 1), terms.steps, terms.ring.n_bytes
+(70.7, 65536.0, 4)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpmf.errors import InvalidArgument
+from dpmf.federated.wire.ring import Ring
+
+MOST_USERS = 1 << 20
+MOST_FACTORS = 1024
+MOST_ITEMS = 1 << 24
+_TAIL = 40.0  # Laplace noise exceeds so many times its scale with probability e^-40
+_LEAST_STEPS = 16.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Public facts of a run of the published protocol.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        scale: lowest and highest rating.
+        epsilon: what is claimed for one round's noise; infinity for none.
+        most_users: how many take part in a round at most.
+        n_factors: K.
+        rate: the step size, 2^-5 in the paper.
+        user_penalty, item_penalty: lambda and mu.
+        radius: how long a profile may be.
+        third_party: whether somebody else adds up what users send, so that noise is due on sums only, not on what
+            every single user sends.
+    """
+
+    n_items: int
+    scale: tuple[float, float]
+    epsilon: float
+    most_users: int
+    n_factors: int = 50
+    rate: float = 2.0**-5
+    user_penalty: float = 0.001
+    item_penalty: float = 0.001
+    radius: float = 1.0
+    third_party: bool = True
+
+    def __post_init__(self) -> None:
+        for name, most in (("n_items", MOST_ITEMS), ("most_users", MOST_USERS), ("n_factors", MOST_FACTORS)):
+            if not 1 <= getattr(self, name) <= most:
+                raise InvalidArgument(f"{name}={getattr(self, name)} should be a whole number from 1 to {most:,}")
+        for name, least in (("rate", 0.0), ("radius", 0.0), ("epsilon", 0.0)):
+            if not getattr(self, name) > least:
+                raise InvalidArgument(f"{name}={getattr(self, name)} should be a number above 0")
+        for name in ("user_penalty", "item_penalty"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InvalidArgument(f"{name}={getattr(self, name)} should be a number, 0 or more")
+        if self.steps < _LEAST_STEPS:
+            raise InvalidArgument(
+                f"epsilon={self.epsilon:g} with {self.most_users:,} users a round makes noise too large for numbers of "
+                f"{self.ring.n_bytes} bytes: take a larger epsilon, or fewer users"
+            )
+
+    @cached_property
+    def width(self) -> float:
+        """D, the width of the scale."""
+        return self.scale[1] - self.scale[0]
+
+    @cached_property
+    def amplitude(self) -> float:
+        """The scale of the Laplace noise on every coordinate of an item's gradient: 2 D √K / ε."""
+        return 2 * self.width * math.sqrt(self.n_factors) / self.epsilon
+
+    @cached_property
+    def ring(self) -> Ring:
+        """Of masked numbers."""
+        return Ring(4)
+
+    @cached_property
+    def limit(self) -> float:
+        """The largest coordinate of one user's gradient; beyond it, it is cut off."""
+        return 4 * self.radius * max(abs(self.scale[0]), abs(self.scale[1]))
+
+    @cached_property
+    def steps(self) -> float:
+        """How many steps of the grid make a unit: as many as leave room for the sum of a round, a power of two."""
+        noises = 2 if self.third_party else 1 + self.most_users
+        largest = self.most_users * (self.limit + 1) + noises * _TAIL * self.amplitude
+        return 2.0 ** math.floor(math.log2((self.ring.half - 1) / largest))

@@ -1,0 +1,1 @@
+"""All parties in one process: who is online, and what travels."""

@@ -1,0 +1,1 @@
+"""What both protocols send: ring elements behind masks, sealed channels, messages."""

@@ -1,0 +1,65 @@
+"""The users that a party knows: a number has one key, and a key one number.
+
+Were the same key known under two numbers, somebody could pass one person's answer on twice, and it would count twice.
+
+>>> directory = Directory(KeyPair(), Refusals("the third party"))
+>>> ann = KeyPair()
+>>> directory.admit(7, ann.public)
+>>> directory.admit(8, ann.public)
+>>> 7 in directory, 8 in directory
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.refusals import Refusals, Refused
+
+
+class Directory:
+    """Users by number, with a sealed channel to each.
+
+    Args:
+        own: the party's keys.
+        refusals: where to note what is refused.
+        taken: public keys of other parties, which no user may have.
+    """
+
+    def __init__(self, own: KeyPair, refusals: Refusals, taken: Collection[bytes] = ()) -> None:
+        self._own, self._refusals = own, refusals
+        self._channels: dict[int, Channel] = {}
+        self._taken = set(taken)
+
+    def take(self, public: bytes) -> None:
+        """Note the public key of another party."""
+        self._taken.add(public)
+
+    def admit(self, user: int, public: bytes) -> None:
+        """Get to know a user, or refuse to."""
+        try:
+            if user in self._channels:
+                raise Refused("the user is known already")
+            if public in self._taken:
+                raise Refused("the key is known already")
+            self._channels[user] = Channel(self._own, public)
+            self._taken.add(public)
+        except Refused as refusal:
+            self._refusals.note(refusal)
+
+    def open(self, user: int, message: bytes) -> bytes:
+        """Return the content of a user's message, or refuse it."""
+        if user not in self._channels:
+            raise Refused("the sender is not known")
+        return self._channels[user].open(message)
+
+    def seal(self, user: int, content: bytes) -> bytes:
+        """Return content, sealed for a user."""
+        return self._channels[user].seal(content)
+
+    def __contains__(self, user: object) -> bool:
+        return user in self._channels
+
+    def __repr__(self) -> str:
+        return "Directory(…)"

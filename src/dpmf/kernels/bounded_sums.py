@@ -1,0 +1,173 @@
+"""Sums over people in which nobody can count for more than a stated amount, formed in integers.
+
+Every function adds, for each person i, a vector of integers to `sums`. Whatever the ratings, factors and biases are,
+the Euclidean length of that vector is at most `steps` times the bound that the function's docstring states. The proof
+is in docs/proofs/als.md; it needs of the arguments only that `steps` and `radius` are positive and finite, and that
+nothing that belongs to person i depends on other people. Only ratings of items in the catalogue and in ascending order
+count, so that an item that stands there twice counts once.
+
+Integers add up to the same total in any order, so the sums are the same for any number of threads.
+
+>>> sums = np.zeros(2, np.int64)
+>>> one, weights = np.ones(1), np.ones(2)
+>>> add_counts(np.array([0, 2]), np.array([0, 1], np.int32), 0, 1, weights, one, 1000.0, sums)
+>>> sums.tolist()  # 1000 / sqrt(2), truncated
+[707, 707]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.jit import kernel
+
+# A root of a sum of n squares is off by n · 2⁻⁵⁴ at most, relatively: that is 1.2e-7 for 2³¹ items, and this is more.
+SAFETY = 1.0 - 1e-6
+_LEAST_TOTAL = 1e-250  # a smaller sum of squares may be made of numbers with few digits, or have lost some altogether
+_ROOT_TWO = 2.0**0.5
+
+
+@kernel
+def share_of(shares: NDArray[np.float64], person: int) -> float:
+    """Return the part of the full weight that a person has: what is not a number from 0 to 1 is none."""
+    share = shares[person]
+    return share if 0.0 <= share <= 1.0 else 0.0
+
+
+@kernel
+def weight_scale(
+    indptr: NDArray[np.int64], items: NDArray[np.int32], weights: NDArray[np.float64], person: int
+) -> float:
+    """Return a with Σ_j (a · weights[j])² < 1 over the person's ratings that count; 0 if weights are no use."""
+    last, total = -1, 0.0
+    for place in range(indptr[person], indptr[person + 1]):
+        item = items[place]
+        if last < item < len(weights):
+            last = item
+            total += weights[item] * weights[item]
+    return SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
+
+
+@kernel
+def bound_row(row: NDArray[np.float64], radius: float) -> None:
+    """Scale row (out) to a length below `radius`; set it to 0 if any number in it is not finite."""
+    total = 0.0
+    for k in range(len(row)):
+        total += row[k] * row[k]
+    if not total < np.inf:
+        row[:] = 0.0
+        return
+    length = np.sqrt(total)
+    factor = SAFETY * (radius / length if length > radius else 1.0)
+    for k in range(len(row)):
+        row[k] *= factor
+
+
+@kernel
+def bounded_row(rows: NDArray[np.float32], person: int, radius: float, row: NDArray[np.float64]) -> None:
+    """Copy a person's factors to row (out), and bound them."""
+    for k in range(len(row)):
+        row[k] = rows[person, k]
+    bound_row(row, radius)
+
+
+@kernel
+def add_counts(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    start: int,
+    stop: int,
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    steps: float,
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add the weights of everybody's ratings to the items, shape (n_items,). Bound: the person's share, at most 1."""
+    for i in range(start, stop):
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
+        if not scale > 0.0:
+            continue
+        last = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = items[p]
+            if last < j < len(weights):
+                last = j
+                sums[j] += np.int64(scale * weights[j])
+
+
+@kernel
+def add_moments(
+    start: int,
+    stop: int,
+    shares: NDArray[np.float64],
+    U: NDArray[np.float32],
+    radius: float,
+    steps: float,
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add everybody's u u', shape (K·(K + 1)/2,), as `triangle` has it. Bound: share · radius²."""
+    row = np.empty(U.shape[1])
+    for i in range(start, stop):
+        bounded_row(U, i, radius, row)
+        scale, place = share_of(shares, i) * steps, 0
+        for k in range(len(row)):
+            sums[place] += np.int64(scale * row[k] * row[k])
+            place += 1
+            for other in range(k):
+                sums[place] += np.int64(scale * SAFETY * _ROOT_TWO * row[k] * row[other])
+                place += 1
+
+
+@kernel
+def add_item_moments(
+    indptr: NDArray[np.int64],
+    items: NDArray[np.int32],
+    start: int,
+    stop: int,
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    U: NDArray[np.float32],
+    radius: float,
+    steps: float,
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add weighted u u' to the items, shape (n_items, K·(K + 1)/2), as `triangle` has it. Bound: share · radius²."""
+    row = np.empty(U.shape[1])
+    for i in range(start, stop):
+        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
+        if not scale > 0.0:
+            continue
+        bounded_row(U, i, radius, row)
+        last = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            j, place = items[p], 0
+            if not last < j < len(weights):
+                continue
+            last = j
+            amount = scale * weights[j]
+            for k in range(len(row)):
+                sums[j, place] += np.int64(amount * row[k] * row[k])
+                place += 1
+                for other in range(k):
+                    sums[j, place] += np.int64(amount * SAFETY * _ROOT_TWO * row[k] * row[other])
+                    place += 1
+
+
+def symmetric(triangle: NDArray[np.float64], n_factors: int) -> NDArray[np.float64]:
+    """Return the symmetric matrices, shape (…, K, K), of which `triangle` holds row after row up to the diagonal.
+
+    A row of the triangle is its diagonal element first, then the others times √2: so its length is the Frobenius norm.
+
+    >>> symmetric(np.array([1.0, 4.0, 3.0 * 2**0.5]), 2).round(6).tolist()
+    [[1.0, 3.0], [3.0, 4.0]]
+    """
+    full = np.zeros((*triangle.shape[:-1], n_factors, n_factors))
+    place = 0
+    for k in range(n_factors):
+        full[..., k, k] = triangle[..., place]
+        place += 1
+        for other in range(k):
+            full[..., k, other] = full[..., other, k] = triangle[..., place] / _ROOT_TWO
+            place += 1
+    return full

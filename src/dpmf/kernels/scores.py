@@ -1,0 +1,201 @@
+"""Predicting ratings, and finding the best items of many people without a people × items matrix.
+
+>>> import numpy as np
+>>> best_reference(np.array([[1.0, 3.0, 2.0]]), np.array([0, 1]), np.array([1]), 2)
+(array([[2, 0]], dtype=int32), array([[2., 1.]], dtype=float32))
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.jit import fast_kernel, kernel
+
+_TILE = 128  # items scored at a time: with 64 factors or so, they stay in the first-level cache
+NEVER = np.float32(-1e38)  # a score of this or less marks an item that is no candidate; finite, for the fast kernels
+
+
+@fast_kernel
+def predict_pairs(
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    U: NDArray[np.float32],
+    V: NDArray[np.float32],
+    b: NDArray[np.float32],
+    c: NDArray[np.float32],
+    mean: float,
+    start: int,
+    stop: int,
+    out: NDArray[np.float32],  # out
+) -> None:
+    """Write mean + b_i + c_j + u_i·v_j for the pairs start..stop-1."""
+    for p in range(start, stop):
+        i = users[p]
+        j = items[p]
+        dot = np.float32(0)
+        for k in range(U.shape[1]):
+            dot += U[i, k] * V[j, k]
+        out[p] = np.float32(mean) + b[i] + c[j] + dot
+
+
+def predict_pairs_reference(
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    U: NDArray[np.float32],
+    V: NDArray[np.float32],
+    b: NDArray[np.float32],
+    c: NDArray[np.float32],
+    mean: float,
+) -> NDArray[np.float64]:
+    """Return what `predict_pairs` writes for all pairs."""
+    return np.asarray(mean + b[users] + c[items] + np.einsum("nk,nk->n", U[users], V[items], dtype=np.float64))
+
+
+@fast_kernel
+def score_tile(
+    u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, tile: NDArray[np.float32]
+) -> np.float32:
+    """Write c_j + u·v_j for the items first, first + 1, … to tile (out), and return the greatest.
+
+    VT is the transposed item matrix, shape (K, m): the inner loop runs over items, so that it needs no sums across
+    a vector register. Four factors at a time, so that a partial sum is loaded and stored once for four products.
+    """
+    n_factors = VT.shape[0]
+    last = first + len(tile)
+    tile[:] = c[first:last]
+    whole = n_factors - n_factors % 4
+    for k in range(0, whole, 4):
+        u0, u1, u2, u3 = u[k], u[k + 1], u[k + 2], u[k + 3]
+        v0 = VT[k, first:last]
+        v1 = VT[k + 1, first:last]
+        v2 = VT[k + 2, first:last]
+        v3 = VT[k + 3, first:last]
+        for j in range(len(tile)):
+            tile[j] += u0 * v0[j] + u1 * v1[j] + u2 * v2[j] + u3 * v3[j]
+    for k in range(whole, n_factors):
+        u0 = u[k]
+        v0 = VT[k, first:last]
+        for j in range(len(tile)):
+            tile[j] += u0 * v0[j]
+    greatest = tile[0]
+    for j in range(len(tile)):
+        greatest = max(greatest, tile[j])
+    return np.float32(greatest)
+
+
+def score_tile_reference(
+    u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, count: int
+) -> NDArray[np.float64]:
+    """Return what `score_tile` writes, for so many items."""
+    tile = slice(first, first + count)
+    return np.asarray(c[tile].astype(np.float64) + u.astype(np.float64) @ VT[:, tile])
+
+
+@kernel
+def _sink(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, score: float) -> None:
+    """Replace the first entry of a heap (both out), its worst, and restore its order: worst first.
+
+    Of equal scores the item with the larger number is the worse.
+    """
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= len(scores):
+            break
+        other = child + 1
+        if other < len(scores) and (
+            scores[other] < scores[child] or (scores[other] == scores[child] and items[other] > items[child])
+        ):
+            child = other
+        if scores[child] > score or (scores[child] == score and items[child] <= item):
+            break
+        scores[place] = scores[child]
+        items[place] = items[child]
+        place = child
+    scores[place] = score
+    items[place] = item
+
+
+@kernel
+def _start_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Empty a heap (both out): -1 and NEVER everywhere."""
+    items[:] = -1
+    scores[:] = NEVER
+
+
+@kernel
+def _add_to_heap(tile: NDArray[np.float32], first: int, items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Put into the heap (out) those of the scores of items first, first + 1, … that are better than its worst."""
+    worst = scores[0]
+    for j in range(len(tile)):
+        if tile[j] > worst:
+            _sink(items, scores, first + j, tile[j])
+            worst = scores[0]
+
+
+@kernel
+def _sort_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+    """Turn a heap (both out) into a list, best first; of equal scores the smaller item first."""
+    # Heap order is not item order among equals: sort by item first, then stably by score.
+    by_item = np.argsort(items, kind="mergesort")
+    order = by_item[np.argsort(-scores[by_item], kind="mergesort")]
+    items[:] = items[order]
+    scores[:] = scores[order]
+
+
+@kernel
+def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_scores: NDArray[np.float32]) -> None:
+    """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few."""
+    _start_heap(best_items, best_scores)
+    _add_to_heap(scores, 0, best_items, best_scores)
+    _sort_heap(best_items, best_scores)
+
+
+@kernel
+def best_items_of_people(
+    U: NDArray[np.float32],
+    VT: NDArray[np.float32],
+    c: NDArray[np.float32],
+    indptr: NDArray[np.int64],
+    excluded: NDArray[np.int32],
+    start: int,
+    stop: int,
+    best_items: NDArray[np.int32],  # out
+    best_scores: NDArray[np.float32],  # out
+) -> None:
+    """Write the best items of people start..stop-1 (rows of the outputs, k columns), best first.
+
+    Person i may not get the items excluded[indptr[i]:indptr[i+1]], which stand in ascending order; an item with
+    c = 2·NEVER goes to nobody. Everybody's scores for one tile of items are computed before the next tile is fetched.
+    """
+    tile = np.empty(_TILE, np.float32)
+    n_items = VT.shape[1]
+    coming = indptr[start:stop].copy()  # the next excluded item of each person
+    for i in range(start, stop):
+        _start_heap(best_items[i], best_scores[i])
+    for first in range(0, n_items, _TILE):
+        last = min(first + _TILE, n_items)
+        for i in range(start, stop):
+            greatest = score_tile(U[i], VT, c, first, tile[: last - first])
+            p = coming[i - start]
+            while p < indptr[i + 1] and excluded[p] < last:
+                if excluded[p] >= first:  # no write outside the tile, whatever the order
+                    tile[excluded[p] - first] = NEVER
+                p += 1
+            coming[i - start] = p
+            if greatest > best_scores[i, 0]:
+                _add_to_heap(tile[: last - first], first, best_items[i], best_scores[i])
+    for i in range(start, stop):
+        _sort_heap(best_items[i], best_scores[i])
+
+
+def best_reference(
+    scores: NDArray[np.floating], indptr: NDArray[np.int64], excluded: NDArray[np.int32], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return what `best_items_of_people` writes, given all scores; needs at least k candidates per person."""
+    scores = scores.astype(np.float32)
+    for i in range(len(scores)):
+        scores[i, excluded[indptr[i] : indptr[i + 1]]] = -np.inf
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return order.astype(np.int32), np.take_along_axis(scores, order, axis=1)

@@ -1,0 +1,266 @@
+"""The rounds of private alternating least squares; see docs/proofs/als.md for why they are private.
+
+Released are, each with Gaussian noise: the number of users, unless it is public; how often items are rated, twice; sums
+that item biases are made of; and in every round second moments of the users' factors and sums that item factors are
+made of. All of them are answers to `dpmf.methods.certified.questions`, in which everybody's part is bounded; who sums
+them, and how noise gets into the sum, is the business of whoever asks. Nothing here sees ratings, and what is done with
+noisy sums (averaging over rounds, shrinking) costs nothing.
+
+Rounds do not start over. Each measures what is still missing, with residuals small enough to be clipped tightly, and
+the measurements of all rounds are averaged: so the noise of all rounds together counts, not that of the last alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.factors import fill_randomly
+from dpmf.kernels.bounded_sums import symmetric
+from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, Plan, Stage
+from dpmf.methods.certified.estimate import Estimate, standardized
+from dpmf.methods.certified.questions import Asking, Counts, Fit, Headcount, Moments, Residuals
+from dpmf.ratings import Scale
+from dpmf.streams import stream_key
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.float32]
+RADIUS = 1.0
+"""The longest factors of a user that count in full."""
+
+_MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every round
+_ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide as 1 to 5
+_CLIP = 0.5  # likewise
+_USUAL_WIDTH = 4.0
+_SAMPLING = 0.03  # of the variance of a rating counts beside noise, as if people were a sample
+_LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
+_LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
+_START_SD, _START_REACH = 0.1, 5.0
+_RARE_EXPONENT = 0.3
+_EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
+_USER_BIAS_RIDGE = 3.0
+_LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
+
+
+@dataclass(eq=False)
+class PrivateRounds:
+    """The public half of a run: what it asks people for, and what it makes of noisy sums. It knows no ratings.
+
+    Args:
+        plan: the public facts.
+        scale: of ratings.
+        keys: of the catalogue's items, from which the start is drawn.
+        people: answer questions, with noise.
+        seed: of the public start.
+    """
+
+    plan: Plan
+    scale: Scale
+    keys: NDArray[np.uint64]
+    people: Asking
+    seed: int
+    c: Floats = field(init=False)
+    V: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        scale, n_items = self.scale, self.plan.n_items
+        self.mean, self.unit = scale.middle, _unit_of(scale)
+        self.clip, self.error = clip_of(scale), _ERROR * self.unit
+        self.c = np.zeros(n_items, np.float32)
+        self._biases, self._level_known = Estimate.nothing(n_items, 1), False
+        self._set_factors(0)
+        self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
+
+    def _set_factors(self, K: int) -> None:
+        """Let there be so many factors, all of them 0."""
+        self.V = np.zeros((self.plan.n_items, K), np.float32)
+        self._factors = Estimate.nothing(self.plan.n_items, K)
+
+    @property
+    def ridge(self) -> tuple[float, float]:
+        """The penalties with which everybody's bias and factors are fitted to the release."""
+        return self._bias_penalty, self._penalty(self.plan.user_ridge)
+
+    @property
+    def _bias_penalty(self) -> float:
+        return _USER_BIAS_RIDGE if self._level_known else _LONE_BIAS_RIDGE
+
+    def _penalty(self, relative: float) -> float:
+        """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
+        return float(relative * max(self.V.shape[1], 1) / _MEAN_SQUARE * self.error**2)
+
+    def measure(self, stage: Stage) -> None:
+        """Release what a stage releases, and make of it what is public."""
+        if stage.round is not None:
+            self._measure_factors(stage.round)
+        elif BIASES in stage.releases:
+            self._measure_biases()
+        else:
+            self._measure_popularity()
+
+    def fit(self, *, biases_only: bool = False, final: bool = False) -> Fit:
+        """Return what everybody fits their own bias and factors to, once a stage is over, or the whole run."""
+        return self._fit(self.V[:, :0] if biases_only else self.V, self.plan.user_ridge if final else _EARLY_RIDGE)
+
+    def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> Fit:
+        bias, factors = self._bias_penalty, self._penalty(penalty)
+        return Fit(self.mean, self.c.copy(), np.array(V, order="C"), bias, factors, length)
+
+    def released(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far, functions of noisy sums all of it; with it and the ratings a run can go on."""
+        return {
+            "c": self.c,
+            "V": self.V,
+            "n_users": np.array([self.n_users]),
+            "weights": self.weights,
+            "totals": self.totals,
+            "popularity": self.popularity,
+            "biases": np.stack([self._biases.value, self._biases.variance]),
+            "factors": np.stack([self._factors.value, self._factors.variance]),
+        }
+
+    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `released` returned; `settle` then makes the users' part of it."""
+        self._set_factors(tensors["V"].shape[1])
+        self.c[:], self.V[:], self.n_users = tensors["c"], tensors["V"], float(tensors["n_users"][0])
+        self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
+        self.popularity = np.array(tensors["popularity"])
+        self._biases = Estimate(*np.array(tensors["biases"]))
+        self._level_known = bool(np.isfinite(self._biases.variance).any()) and self._has_level()
+        self._factors = Estimate(*np.array(tensors["factors"]))
+
+    def _measure_popularity(self) -> None:
+        """Release how many people there are and how much weight items get; choose factors and weights in between."""
+        self.n_users = self._number_of_users()
+        self._set_factors(self.plan.factors(self.n_users))
+        (first,) = self.people.ask(Counts(POPULARITY, np.ones(self.plan.n_items)))
+        self.weights = np.maximum(first.values, 2 * first.sd) ** -_RARE_EXPONENT
+        self.weights /= self.weights.max()
+        (second,) = self.people.ask(Counts(WEIGHTS, self.weights))
+        self.totals = np.maximum(second.values, second.sd)
+        self.popularity = standardized(np.log(self.totals))
+
+    def _number_of_users(self) -> float:
+        """Return how many people there are, if that is not public with noise; never less than noise alone may say."""
+        if self.plan.n_users is not None:
+            return float(self.plan.n_users)
+        (count,) = self.people.ask(Headcount(USERS))
+        return max(float(count.values[0]), 3 * count.sd, 1.0)
+
+    def _measure_biases(self, what: str = BIASES) -> None:
+        """Release sums of residuals, and make item biases of them."""
+        (sums,) = self.people.ask(self._residuals(what, self.fit(biases_only=True), 1.0))
+        self._refine_biases(sums.values[:, 0], sums.sd, 1.0)
+
+    def _measure_factors(self, number: int) -> None:
+        """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
+        K = self.V.shape[1]
+        if not K:  # it was not known when the budget was shared out: all that is left goes into biases
+            self.people.forfeit(MOMENTS)
+            self._measure_biases(FACTORS)
+            return
+        first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
+        fit = self._start() if first else self.fit()
+        height = self.plan.height(self.n_users)
+        moments, sums = self.people.ask(
+            Moments(MOMENTS, fit, RADIUS, self.weights if self.plan.per_item else None),
+            self._residuals(FACTORS, fit, height),
+        )
+        self._refine_biases(sums.values[:, K], sums.sd, height)
+        matrices = symmetric(moments.values, K)
+        shared = self._shared_moment(matrices)
+        if self.plan.per_item:
+            self._refine_per_item(sums.values[:, :K], sums.sd, matrices, moments.sd)
+        else:  # and noise alone may make of an eigenvalue so much
+            self._refine_factors(sums.values[:, :K], sums.sd, shared, floor=2 * moments.sd / self.n_users)
+        if not first and number < self.plan.n_rounds - 1:
+            self._rescale(float(np.trace(shared)))
+
+    def _residuals(self, what: str, fit: Fit, height: float) -> Residuals:
+        return Residuals(what, self.weights, fit, self.clip, RADIUS, height)
+
+    def _start(self) -> Fit:
+        """Return first item factors, to which people fit factors of one length; they are not released.
+
+        What is released already suggests a few directions: people differ in how much they care for what is popular and
+        for what is well liked. The others are random.
+        """
+        V = np.zeros_like(self.V)
+        fill_randomly(stream_key(self.seed, "item factors"), self.keys, V.shape[1], 1.0, V)
+        guesses = _directions(self.popularity, standardized(self.c.astype(np.float64)))[:, : V.shape[1]]
+        V[:, : guesses.shape[1]] = guesses
+        V *= np.float32(_START_SD * self.unit)
+        return self._fit(V, _EARLY_RIDGE, math.sqrt(_MEAN_SQUARE))
+
+    def _refine_biases(self, sums: Array, noise: float, height: float) -> None:
+        through = self._passing * self.totals * height
+        measured, variance = self.c + sums / through, (noise / through) ** 2
+        self._biases = self._biases.refined(measured[:, None], variance[:, None])
+        likely = self._biases.shrunk(self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
+        self.c = likely[:, 0].astype(np.float32)
+        self._level_known = self._has_level()
+
+    @property
+    def _bias_sampling(self) -> Array:
+        return _SAMPLING * self.error**2 / self.totals[:, None]
+
+    def _has_level(self) -> bool:
+        """Return whether more is known of the biases than how items differ."""
+        return bool(self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
+
+    def _shared_moment(self, moments: Array) -> Array:
+        """Return the mean of u u' over users."""
+        return moments.sum(axis=0) / self.totals.sum() if self.plan.per_item else moments / self.n_users
+
+    def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float) -> None:
+        """Take a step with one second moment for all items, in the basis in which it is diagonal."""
+        spread, basis = np.linalg.eigh(shared)
+        spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
+        through = self._passing * self.totals[:, None] * spread
+        before = self._factors.turned(basis)
+        after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2)
+        sampling = _SAMPLING * self.error**2 / (self.totals[:, None] * spread)
+        self._factors = after.turned(basis.T)
+        self.V = (after.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN) @ basis.T).astype(np.float32)
+
+    def _refine_per_item(self, sums: Array, noise: float, moments: Array, moment_noise: float) -> None:
+        """Take a step with a second moment of its own for every item."""
+        spread, basis = np.linalg.eigh(self._passing * moments)
+        spread = np.maximum(spread, self._passing * moment_noise)
+        inverse = np.einsum("jab,jb,jcb->jac", basis, 1 / spread, basis)
+        variance = noise**2 * np.einsum("jab,jb->ja", basis**2, 1 / spread**2)
+        measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
+        self._factors = self._factors.refined(measured, variance)
+        sampling = _SAMPLING * self.error**2 * np.einsum("jaa->ja", inverse)
+        self.V = self._factors.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN).astype(np.float32)
+
+    def _rescale(self, mean_square: float) -> None:
+        """Scale item factors so that users' factors will have the mean square that the bound is made for."""
+        factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
+        self.V *= np.float32(factor)
+        self._factors = self._factors.scaled(factor)
+
+
+def clip_of(scale: Scale) -> float:
+    """Return where residuals are cut off."""
+    return _CLIP * _unit_of(scale)
+
+
+def _unit_of(scale: Scale) -> float:
+    return (scale.hi - scale.lo) / _USUAL_WIDTH
+
+
+def _directions(popularity: Array, liking: Array) -> Array:
+    """Return columns of mean 0 and variance about 1, nearly at right angles, made of two such columns."""
+    columns: list[Array] = []
+    for guess in (popularity, liking, popularity * liking, popularity**2, liking**2):
+        left = guess - guess.mean()
+        for column in columns:
+            left = left - (left @ column) / max(float(column @ column), 1.0) * column
+        columns.append(np.clip(standardized(left), -_START_REACH, _START_REACH))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,292 @@
+"""Alternating least squares without privacy, for ratings and for observations. Every half-step is solved exactly.
+
+Users and items take turns: with one side held, the other's rows are independent problems of ridge regression, each
+solved by a Cholesky factorization. So the objective never rises, and the same seed gives the same bits for any number
+of threads.
+
+`factorize_ratings` predicts a rating as mean + b_i + c_j + u_i·v_j and minimises, over all ratings,
+
+    Σ (r - prediction)² + Σ_i n_i^e (λ_b b_i² + λ ‖u_i‖²) + Σ_j n_j^e (λ_b c_j² + λ ‖v_j‖²),
+
+n being numbers of ratings. Zhou et al. (2008) weigh by the number itself, e = 1; a power of it in between serves users
+of few ratings and of many alike, and the λ that is best then is nearly the same for small and large data.
+
+`factorize_observations` (Hu, Koren and Volinsky, 2008) has no biases and no missing pairs: what was observed is a 1
+with confidence 1 + w, everything else a 0 with confidence 1. It minimises, over all pairs of a user and an item,
+
+    Σ confidence (preference - u_i·v_j)² + λ (Σ_i ‖u_i‖² + Σ_j ‖v_j‖²).
+
+>>> from dpmf.ratings.synthetic import make
+>>> result = factorize_ratings(make(50, 40), n_factors=4, n_epochs=5, n_threads=1)
+>>> result.user_factors.shape, result.history[-1].train_rmse < result.history[0].train_rmse
+((50, 4), True)
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint, Snapshots
+from dpmf.engine.factors import factor_rows, fill_randomly
+from dpmf.engine.sides import Side
+from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.kernels.als import add_gramian, observed_error, solve_observed, solve_rated
+from dpmf.methods.checks import not_negative, positive, whole
+from dpmf.methods.snapshots import fingerprint_of, keep, snapshots_of, take_up
+from dpmf.model import EpochRecord
+from dpmf.ratings import Ratings
+from dpmf.streams import stream_key
+
+Callback = Callable[[EpochRecord], bool | None]
+Array = NDArray[np.float32]
+MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for dozens of squares of so many
+EXPONENT = 0.6
+BIAS_PART = 0.3  # of the penalty on factors that falls on biases
+_INITIAL_SD = 0.1
+USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which penalties are stated; others are converted
+_GRAMIAN_TASKS = 32  # from the data alone, so that any number of threads adds up the same parts
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization:
+    """What training found, in the order of the ratings.
+
+    Attributes:
+        mean: what every prediction starts from; 0 for observations.
+        user_factors, item_factors: shapes (n_users, K) and (n_items, K), float32; zeros where there are no ratings.
+        user_biases, item_biases: shapes (n_users,) and (n_items,), float32; zeros for observations.
+        history: one record per epoch. `train_rmse` is the error on all training ratings when the epoch ends; for
+            observations, the square root of the objective per observed pair, which falls likewise.
+    """
+
+    mean: float
+    user_factors: Array
+    user_biases: Array
+    item_factors: Array
+    item_biases: Array
+    history: tuple[EpochRecord, ...]
+
+
+def factorize_ratings(
+    ratings: Ratings,
+    *,
+    n_factors: int = 128,
+    n_epochs: int = 10,
+    regularization: float = 0.7,
+    bias_regularization: float | None = None,
+    exponent: float = EXPONENT,
+    seed: int = 0,
+    n_threads: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Factorization:
+    """Fit biases and factors to ratings.
+
+    Args:
+        ratings: what to learn from.
+        n_factors: K; time grows with its square.
+        n_epochs: how often users and items are solved for.
+        regularization: λ, for a scale as wide as 1 to 5; other scales are converted to it.
+        bias_regularization: λ_b; 0.3 λ unless given.
+        exponent: e, from 0 (the same penalty for everybody) to 1 (in proportion to the number of ratings).
+        seed: fixes the initial item factors, made from the items' ids.
+        n_threads: all CPUs this process may use by default. It changes the speed, never the result.
+        callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
+        checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
+    """
+    _check(ratings, n_factors, n_epochs, seed, regularization)
+    not_negative("exponent", exponent)
+    ridge_b = BIAS_PART * regularization if bias_regularization is None else bias_regularization
+    not_negative("bias_regularization", ridge_b)
+    threads = thread_count(n_threads)
+    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+    users = Side.of_users(ratings)
+    items = users.transposed(ratings.n_items, threads)
+    mean = float(ratings.values.mean(dtype=np.float64))
+    U = factor_rows(ratings.n_users, n_factors)
+    V = _initial(ratings, items, n_factors, _INITIAL_SD * math.sqrt(unit), seed)
+    b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
+
+    def solve(side: Side, others: Array, their_biases: Array, biases: Array, factors: Array) -> float:
+        def work(start: int, stop: int) -> float:
+            return solve_rated(
+                side.indptr, side.columns, side.values, start, stop, others, their_biases, mean,
+                ridge_b, regularization * unit, exponent, biases, factors,
+            )  # fmt: skip
+
+        return side.visit(work, threads)
+
+    def epoch() -> float:
+        solve(users, V, c, b, U)
+        return solve(items, U, b, c, V) / len(ratings)
+
+    settings = {
+        "name": "als", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
+        "bias_regularization": ridge_b, "exponent": exponent, "seed": seed,
+    }  # fmt: skip
+    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
+        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V, "b": b, "c": c}, snapshots)
+    return Factorization(mean, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
+
+
+def factorize_observations(
+    ratings: Ratings,
+    *,
+    n_factors: int = 64,
+    n_epochs: int = 15,
+    regularization: float = 0.01,
+    alpha: float = 1.0,
+    weights: NDArray[np.float32] | None = None,
+    seed: int = 0,
+    n_threads: int | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Factorization:
+    """Fit factors to what was observed, whatever its rating.
+
+    Args:
+        ratings: the pairs observed.
+        n_factors, n_epochs, seed, n_threads, callbacks, checkpoint: as for `factorize_ratings`.
+        regularization: λ, not multiplied by any number of ratings.
+        alpha: the weight w of a pair is alpha times its rating.
+        weights: the weights themselves, shape (n,), not negative, in the order of the ratings, instead of `alpha`.
+
+    The same objective as that of `implicit.als.AlternatingLeastSquares(alpha=1)` for a matrix of 1 + w.
+    """
+    _check(ratings, n_factors, n_epochs, seed, regularization)
+    threads = thread_count(n_threads)
+    users = _observed(ratings, alpha, weights)
+    items = users.transposed(ratings.n_items, threads)
+    U = factor_rows(ratings.n_users, n_factors)
+    V = _initial(ratings, items, n_factors, _INITIAL_SD, seed)
+    V[np.diff(items.indptr) > 0, :n_factors] += _INITIAL_SD  # a direction in common: popularity is found at once
+
+    def solve(side: Side, others: Array, factors: Array) -> float:
+        gramian = _gramian(others, threads)
+
+        def work(start: int, stop: int) -> float:
+            return solve_observed(
+                side.indptr, side.columns, side.values, start, stop, others, gramian, regularization, factors
+            )
+
+        return side.visit(work, threads) + regularization * float(np.trace(gramian))
+
+    def epoch() -> float:
+        solve(users, V, U)
+        return solve(items, U, V) / len(ratings)
+
+    settings = {
+        "name": "als of observations", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
+        "seed": seed,
+    }  # fmt: skip
+    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings, users.values)) as snapshots:
+        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V}, snapshots)
+    b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
+    return Factorization(0.0, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
+
+
+def observations_objective(
+    ratings: Ratings,
+    user_factors: Array,
+    item_factors: Array,
+    *,
+    regularization: float = 0.01,
+    alpha: float = 1.0,
+    weights: NDArray[np.float32] | None = None,
+    n_threads: int | None = None,
+) -> float:
+    """Return what `factorize_observations` minimises, over all pairs of a user and an item, for any factors.
+
+    Only observed pairs are visited: Σ over all pairs of (u·v)² is the inner product of the two Gramians.
+    """
+    threads = thread_count(n_threads)
+    users = _observed(ratings, alpha, weights)
+    U, V = _padded(user_factors, ratings.n_users), _padded(item_factors, ratings.n_items)
+    ours, theirs = _gramian(U, threads), _gramian(V, threads)
+
+    def work(start: int, stop: int) -> float:
+        return observed_error(users.indptr, users.columns, users.values, start, stop, U, V)
+
+    everywhere = float((ours * theirs).sum()) + regularization * float(np.trace(ours) + np.trace(theirs))
+    return users.visit(work, threads) + everywhere
+
+
+def _train(
+    epoch: Callable[[], float],
+    n_epochs: int,
+    callbacks: tuple[Callback, ...],
+    state: Mapping[str, Array],
+    snapshots: Snapshots | None,
+) -> tuple[EpochRecord, ...]:
+    history = take_up(snapshots, state)
+    while len(history) < n_epochs:
+        began = time.perf_counter()
+        squared = epoch()
+        seconds = time.perf_counter() - began
+        history.append(EpochRecord(len(history) + 1, seconds, math.sqrt(max(squared, 0.0))))
+        if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == n_epochs):
+            keep(snapshots, state, history)
+        stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
+        if any(stops):
+            break
+    return tuple(history)
+
+
+def _check(ratings: Ratings, n_factors: int, n_epochs: int, seed: int, regularization: float) -> None:
+    whole("n_factors", n_factors, most=MOST_FACTORS)
+    whole("n_epochs", n_epochs)
+    whole("seed", seed, least=0, most=(1 << 63) - 1)
+    positive("regularization", regularization)
+    if not len(ratings):
+        raise InvalidArgument("there are no ratings to train on")
+
+
+def _initial(ratings: Ratings, items: Side, n_factors: int, sd: float, seed: int) -> Array:
+    """Return random factors of the items that have ratings, each row made from its item's id."""
+    V = factor_rows(ratings.n_items, n_factors)
+    fill_randomly(stream_key(seed, "item factors"), ratings.catalogue.ids.keys, n_factors, sd, V)
+    V[np.diff(items.indptr) == 0] = 0
+    return V
+
+
+def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | None) -> Side:
+    if weights is None:
+        not_negative("alpha", alpha)
+        weights = np.float32(alpha) * ratings.values
+    weights = np.ascontiguousarray(weights, np.float32)
+    if weights.shape != ratings.values.shape:
+        raise InvalidArgument(f"weights of shape {weights.shape}: give one for each of the {len(ratings)} ratings")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InvalidArgument("weights must be numbers, 0 or more: ratings below 0 need weights of their own")
+    return Side.of_users(ratings).with_values(weights)
+
+
+def _gramian(rows: Array, n_threads: int) -> NDArray[np.float64]:
+    """Return Σ v v' over all rows, the same for any number of threads."""
+    bounds = np.linspace(0, len(rows), _GRAMIAN_TASKS + 1).astype(np.int64)
+    parts = np.zeros((_GRAMIAN_TASKS, rows.shape[1], rows.shape[1]))
+
+    def work(task: int) -> None:
+        add_gramian(rows, bounds[task], bounds[task + 1], parts[task])
+
+    run_tasks(work, _GRAMIAN_TASKS, n_threads)
+    return np.asarray(parts.sum(axis=0))
+
+
+def _padded(factors: Array, n_rows: int) -> Array:
+    if factors.ndim != 2 or len(factors) != n_rows:
+        raise InvalidArgument(f"factors of shape {factors.shape}: give one row for each of the {n_rows}")
+    rows = factor_rows(*factors.shape)
+    rows[:, : factors.shape[1]] = factors
+    return rows
+
+
+def _trimmed(rows: Array, n_factors: int, biases: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(rows[:, :n_factors]), biases

@@ -1,0 +1,161 @@
+"""A run of full gradient descent, from ratings to a model: without noise, or with that of the paper's claim."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.errors import InvalidArgument
+from dpmf.methods.centre import NO_BIAS, on_scale
+from dpmf.methods.checks import declared, public_facts
+from dpmf.methods.claimed import ClaimedRelease, carry_out
+from dpmf.methods.gaussian.descent import EXPONENT, Floats, FullGradients, Pace, drawn_noise
+from dpmf.methods.snapshots import fingerprint_of, snapshots_of
+from dpmf.model import EpochRecord, Model, Release, Ridge
+from dpmf.privacy import Guarantee
+from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy.ledger import Ledger
+from dpmf.privacy.noise import Noise
+from dpmf.ratings import Ratings
+
+if TYPE_CHECKING:
+    from dpmf.methods.gaussian import GaussianGD
+
+logger = logging.getLogger(__name__)
+Callback = Callable[[EpochRecord], bool | None]
+_PUBLISHED_LENGTH, _QUICK_LENGTH = 1.0, 0.1  # of all rows at the start
+_SETTINGS_PUBLIC = "Rating scale and configuration are public: they were declared, not learnt from the ratings."
+_USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which the settings of a quick run are stated; others are converted
+
+
+def fit_descent(
+    method: GaussianGD,
+    ratings: Ratings,
+    n_threads: int,
+    callbacks: tuple[Callback, ...],
+    checkpoint: Checkpoint | None,
+    user_budgets: Mapping[Any, float] | None,
+    ledger: Ledger | None,
+) -> Model:
+    """Return a model that is not certified; arguments as in `GaussianGD.fit`, with everything chosen."""
+    assert method.n_epochs is not None
+    _check(method, ratings, user_budgets, ledger)
+    # Noise is that of a certified run, as hard to predict, although no more than a claim rests on it.
+    noise = Noise(method.noise_seed)
+    if noise.seeded:
+        logger.warning("%s", SEEDED)
+    centre = float(ratings.values.mean(dtype=np.float64)) if method.centering == "mean" else 0.0
+    unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH if method.kind == "none" else 1.0
+    state = _start(method, ratings, centre, unit, n_threads)
+
+    def advance(epoch: int) -> EpochRecord:
+        began, number = time.perf_counter(), epoch - 1
+        error = unit * state.advance(number, n_threads, _noise(method, noise, ratings, number, n_threads))
+        return EpochRecord(epoch, time.perf_counter() - began, error)
+
+    claim = None
+    if method.is_private:
+        planned = _guarantee(method, ratings, method.n_epochs, noise.seeded)
+        claim = ClaimedRelease(planned, ratings.name or "release", ledger)
+    settings = {"name": "gaussian", **asdict(method), "budget": str(method.budget)}
+    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
+        history = carry_out(snapshots, state.tensors, advance, partial(_ended, method), callbacks, claim)
+    guarantee = _guarantee(method, ratings, len(history), noise.seeded)
+    return _model(method, ratings, state, centre, unit, guarantee, tuple(history))
+
+
+def _check(
+    method: GaussianGD, ratings: Ratings, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None
+) -> None:
+    if method.is_private:
+        if user_budgets is not None:
+            raise InvalidArgument("user_budgets need mode='certified': what the paper claims is not about persons")
+        declared(ratings, method.items_public)
+        return
+    for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
+        if given is not None:
+            raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
+
+
+def _start(method: GaussianGD, ratings: Ratings, centre: float, unit: float, n_threads: int) -> FullGradients:
+    assert method.n_factors is not None
+    assert method.learning_rate is not None
+    assert method.regularization is not None
+    quick = method.kind == "none"
+    state = FullGradients.start(
+        ratings, method.n_factors,
+        (Pace.quick if quick else Pace.constant)(ratings, method.learning_rate, method.regularization),
+        centre=centre, unit=unit, length=_QUICK_LENGTH if quick else _PUBLISHED_LENGTH, seed=method.seed,
+        clip=math.inf if method.clip is None else method.clip, n_threads=n_threads,
+    )  # fmt: skip
+    if quick:
+        state.forget_unrated()
+    return state
+
+
+def _noise(method: GaussianGD, noise: Noise, ratings: Ratings, number: int, n_threads: int) -> Floats | None:
+    """Return the noise of an iteration, counted from 0; None without a finite epsilon."""
+    if not method.is_private:
+        return None
+    assert method.n_factors is not None
+    sigma = method.claim(ratings.scale, 1).sigma  # of every iteration, however many there will be
+    return drawn_noise(noise, sigma, number, (ratings.n_users, method.n_factors), n_threads)
+
+
+def _ended(method: GaussianGD, history: Sequence[EpochRecord]) -> bool:
+    """Tell whether all iterations are done, or the training error has stopped changing."""
+    assert method.n_epochs is not None
+    if len(history) >= method.n_epochs:
+        return True
+    if method.tolerance is None or len(history) < 2:
+        return False
+    return abs(history[-1].train_rmse - history[-2].train_rmse) < method.tolerance
+
+
+def _guarantee(method: GaussianGD, ratings: Ratings, n_iterations: int, seeded: bool) -> Guarantee:
+    if not method.is_private:
+        return Guarantee.none()
+    rule = None
+    if method.tolerance is not None:
+        rule = f"until it changed by less than {method.tolerance:g}"
+    elif n_iterations != method.n_epochs:
+        rule = "somebody ended the run early"
+    public, catalogue = public_facts(ratings.catalogue)
+    return method.claim(ratings.scale, n_iterations).guarantee(
+        seeded=seeded, settled_by=rule, mean_published=method.centering == "mean",
+        assumptions=[public if rule is None else _SETTINGS_PUBLIC, catalogue],
+    )  # fmt: skip
+
+
+def _model(
+    method: GaussianGD,
+    ratings: Ratings,
+    state: FullGradients,
+    centre: float,
+    unit: float,
+    guarantee: Guarantee,
+    history: tuple[EpochRecord, ...],
+) -> Model:
+    assert method.regularization is not None
+    user_factors, item_factors = state.factors(unit)
+    mean, biases = on_scale(centre, np.zeros(ratings.n_items, np.float32), ratings.scale)
+    release = Release(
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=mean,
+        item_factors=item_factors,
+        item_biases=biases,
+        ridge=Ridge(NO_BIAS, method.regularization * unit, EXPONENT if method.kind == "none" else 0.0),
+        configuration=method.configuration(),
+        guarantee=guarantee,
+    )
+    nobody = np.zeros(ratings.n_users, np.float32)
+    return Model(release, ratings.user_ids, user_factors, nobody, ratings.indptr, ratings.items, history)

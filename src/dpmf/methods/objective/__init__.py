@@ -1,0 +1,218 @@
+"""Matrix factorization with a perturbed objective (Hua, Xia and Zhong 2015, for a recommender whom people trust).
+
+A rating is predicted as u_i·v_j. Factors of users are fixed first, none longer than 1; then those of items minimise
+squared errors plus a random linear function of theirs. That is private for the *value* of one rating if users' factors
+do not depend on it. In mode "paper" they are fitted to the same ratings, as published, and what is released carries a
+claim only (`dpmf.methods.objective.claim`). In mode "certified" they are `Profiles` from elsewhere, public or private
+themselves (`dpmf.methods.objective.certified`). Without a finite epsilon nothing is private: "certified" is then plain
+descent with quick steps, and "paper" the published fit without noise.
+
+>>> import math
+>>> from dpmf.ratings import Ratings
+>>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
+>>> model = ObjectivePerturbation(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
+>>> len(model.history)
+5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import StoredRatings
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
+from dpmf.methods.gaussian import GaussianGD
+from dpmf.methods.objective.certified import fit_certified
+from dpmf.methods.objective.profiles import Profiles
+from dpmf.methods.objective.run import fit_published
+from dpmf.model import EpochRecord, Model
+from dpmf.privacy import Budget
+from dpmf.privacy.ledger import Ledger
+from dpmf.ratings import Ratings
+
+Callback = Callable[[EpochRecord], bool | None]
+MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
+LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
+PUBLISHED: Mapping[str, Any] = {"n_factors": 50, "n_epochs": 100, "learning_rate": 2**-5, "regularization": 0.001}
+"""The settings of Hua, Xia and Zhong (2015)."""
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "none": {},  # those of `GaussianGD`
+    "published": PUBLISHED,
+    "paper": {**PUBLISHED, "solver": "exact"},
+    "certified": {"solver": "exact"},
+}
+_MEANINGLESS: Mapping[str, tuple[str, ...]] = {
+    "none": ("solver", "noise_seed"),
+    "published": ("solver", "noise_seed"),
+    "paper": (),
+    "certified": ("n_factors", "n_epochs", "learning_rate"),
+}
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        n_factors: K, the length of the factor vectors. None chooses, here and below; docs/objective.md says what. In
+            mode "certified" it is the length of the profiles, and may not be given.
+        n_epochs: N, the number of iterations of the plain fit, and of steps if the solver takes any; not in mode
+            "certified", which has none.
+        budget: how much privacy loss is allowed, or claimed, for item factors; `Budget(math.inf)` says explicitly that
+            nothing has to be private. A certified one has unit="rating" and neighbours="replace", and what profiles
+            cost comes on top of it. A claim has no delta.
+        mode: what kind of promise a finite epsilon is: "certified", which needs profiles, or "paper", a published
+            claim. With an infinite one "paper" takes the published steps, and "certified" quicker ones.
+        solver: how the perturbed objective is minimised: "exact", or, in mode "paper", by "steps", as published.
+        learning_rate: γ, the step size.
+        regularization: λ and μ, the penalty on squared factors of users and of items, relative to squared errors that
+            are averaged; in mode "certified" that of items.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the start.
+        noise_seed: research only; the same noise every time, and no promise.
+    """
+
+    n_factors: int | None = None
+    n_epochs: int | None = None
+    budget: Budget | None = None
+    mode: Literal["certified", "paper"] = "certified"
+    solver: Literal["exact", "steps"] | None = None
+    learning_rate: float | None = None
+    regularization: float | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        private_method(self)
+        assert self.budget is not None
+        for name, check in (("learning_rate", positive), ("regularization", not_negative)):
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS)):  # fmt: skip
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=least, most=most)
+        if self.solver not in (None, "exact", "steps"):
+            raise InvalidArgument(f"solver={self.solver!r} is not known: choose exact or steps")
+        for name in _MEANINGLESS[self.kind]:
+            if getattr(self, name) is not None:
+                what = f"mode={self.mode!r}" if self.is_private else "an infinite epsilon"
+                raise InvalidArgument(f"{name} means nothing with {what}: leave it out")
+        if self.kind == "certified":
+            if self.solver == "steps":
+                raise InvalidArgument("solver='steps' needs mode='paper': what stops before the minimum is not proven")
+            if (self.budget.unit, self.budget.neighbours) != ("rating", "replace"):
+                raise InvalidArgument(
+                    f"unit={self.budget.unit!r}, neighbours={self.budget.neighbours!r}: ObjectivePerturbation protects "
+                    "the value of one rating, so a certified budget needs unit='rating' and neighbours='replace'"
+                )
+        if self.is_private and not LEAST_EPSILON <= self.budget.epsilon <= MOST_EPSILON:
+            raise InvalidArgument(
+                f"epsilon={self.budget.epsilon:g} should be between {LEAST_EPSILON:g} and {MOST_EPSILON:g}, or infinite"
+            )
+        if self.is_private and not self.regularization and self.regularization is not None:
+            raise InvalidArgument("regularization=0: an item that nobody rated would have noise without an end")
+
+    @property
+    def kind(self) -> str:
+        """What the tables above call it."""
+        if self.is_private:
+            return self.mode
+        return "published" if self.mode == "paper" else "none"
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a finite epsilon, be it a claim only."""
+        assert self.budget is not None
+        return self.budget.is_finite
+
+    @property
+    def n_turns(self) -> int:
+        """How many records the history of a whole run has: iterations of the fit, and steps of items if there are."""
+        chosen = self.chosen()
+        if chosen.n_epochs is None:  # certified: items are solved for once
+            return 1
+        return chosen.n_epochs * (2 if chosen.solver == "steps" else 1)
+
+    def chosen(self) -> ObjectivePerturbation:
+        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+        usual = _DEFAULTS[self.kind]
+        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+        if self.kind != "none":
+            return chosen
+        quick = self._quick().chosen()
+        names = ("n_factors", "n_epochs", "learning_rate", "regularization")
+        return replace(chosen, **{name: getattr(quick, name) for name in names})
+
+    def _quick(self) -> GaussianGD:
+        """Return the method that does the same without a promise."""
+        return GaussianGD(
+            n_factors=self.n_factors, n_epochs=self.n_epochs, budget=self.budget, learning_rate=self.learning_rate,
+            regularization=self.regularization, items_public=self.items_public, seed=self.seed,
+        )  # fmt: skip
+
+    def fit(
+        self,
+        ratings: Ratings | StoredRatings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+        profiles: Profiles | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings: what to learn from, in memory. A private run needs a declared scale and catalogue.
+            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
+            callbacks: called with the record of each iteration when it ends; one that returns True ends the fit of
+                users, or the steps of items.
+            checkpoint: where to keep snapshots, from which a run goes on to the same result; the noise of a claim is
+                among them. There are none in mode "certified", which is over in one step.
+            user_budgets: refused: what is protected is a rating, not a person.
+            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
+            profiles: factors of users, which mode "certified" needs and nothing else takes.
+        """
+        if not len(ratings):
+            raise InvalidArgument("there are no ratings to train on")
+        chosen, threads = self.chosen(), thread_count(n_threads)
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("ObjectivePerturbation needs the ratings in memory: allow more")
+        if user_budgets is not None:
+            raise InvalidArgument("user_budgets mean nothing here: what is protected is a rating, not a person")
+        if ledger is not None and not self.is_private:
+            raise InvalidArgument("ledger means nothing with an infinite epsilon: leave it out")
+        if self.kind == "certified":
+            _check_certified(profiles, checkpoint)
+            assert profiles is not None
+            return fit_certified(chosen, ratings, profiles, threads, tuple(callbacks), ledger)
+        if profiles is not None:
+            raise InvalidArgument(
+                "profiles are for a certified run: leave them out, or give a finite epsilon and no mode"
+            )
+        if self.kind == "none":
+            model = self._quick().fit(ratings, n_threads=threads, callbacks=callbacks, checkpoint=checkpoint)
+            return replace(model, release=replace(model.release, configuration=chosen.configuration()))
+        return fit_published(chosen, ratings, threads, tuple(callbacks), checkpoint, ledger)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
+        return configuration_of("objective", self)
+
+
+def _check_certified(profiles: Profiles | None, checkpoint: Checkpoint | None) -> None:
+    if not isinstance(profiles, Profiles):
+        raise InvalidArgument(
+            "a certified run needs users' factors that were not fitted to these ratings: give "
+            "profiles=Profiles.public(…) or Profiles.from_release(…), or take mode='paper', a claim"
+        )
+    if checkpoint is not None:
+        raise InvalidArgument("a certified run is over in one step, so there is nothing to go on with: no checkpoint")

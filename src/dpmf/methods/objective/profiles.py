@@ -1,0 +1,246 @@
+"""Where factors of users come from if not from the ratings that items are fitted to: a public table, or a release.
+
+What `ObjectivePerturbation` proves needs factors that do not depend on the rating that changes, or are private in
+themselves. `Profiles.public` is a table that somebody asserts to be public. `Profiles.from_release` makes everybody's
+factors from item factors that were released before and from their own ratings, and pays for it: it releases, for every
+person, the right-hand side of their least squares with Gaussian noise. Which items somebody rated is public here, so
+the left-hand side is public, too.
+
+>>> table = Profiles.public(["ann", "bob"], np.array([[3.0, 4.0], [0.1, 0.2]]))
+>>> table.n_factors, table.events(n_users=2)
+(2, ())
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.grid import checksum_of
+from dpmf.engine.sides import Side
+from dpmf.errors import InvalidArgument
+from dpmf.files import digest_of
+from dpmf.kernels.regression import solve_given
+from dpmf.methods.objective.value_sums import public_products, release_products
+from dpmf.model import Release
+from dpmf.privacy import Budget, GaussianEvent
+from dpmf.privacy.calibration import Part, gaussian_events
+from dpmf.privacy.events import Event
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings import Ratings
+from dpmf.ratings.ids import Ids
+
+Floats = NDArray[np.float32]
+PROFILES = "right-hand sides of users' factors"
+_UNEXPLAINED = 0.75  # variance of ratings that a model leaves, in squared quarters of the scale's width
+_BIASES = 1 / 9  # how far users are from the mean (standard deviation), relative to the width of the scale
+BIAS_PENALTY = _UNEXPLAINED / 16 / _BIASES**2  # with which a person's own bias is fitted
+_USUAL_COUNT = 100  # ratings of a person, for releases whose penalty depends on it
+_CONSTANT = math.sqrt(0.5)  # the first number of every profile, and the longest that all others together may be
+_PUBLIC_TABLE = "Users' factors are a table that somebody asserts to be public: made without these ratings."
+_PUBLIC_RELEASE = (
+    "The release that users' factors are made with is asserted to be public: made from other people's ratings."
+)
+_RELEASE_TOO = (
+    "What the release that users' factors are made with cost is part of this guarantee; how much to spend on them and "
+    "on items was not decided by looking at it."
+)
+
+
+class Profiles(ABC):
+    """Factors of users, or how to get them."""
+
+    @staticmethod
+    def public(user_ids: Sequence[Any] | NDArray[Any], factors: Sequence[Sequence[float]] | NDArray[Any]) -> Profiles:
+        """Return a table that is asserted to be public, which the guarantee records.
+
+        Args:
+            user_ids: whose factors they are; people who are not among them count for nothing.
+            factors: shape (n, K). Rows longer than 1 are shortened to it.
+        """
+        return _Table(user_ids, factors)
+
+    @staticmethod
+    def from_release(release: Release, budget: Budget, *, public: bool = False) -> Profiles:
+        """Return profiles that are made with a release, when they are needed.
+
+        Args:
+            release: of ratings; either certified under neighbours="replace" (its cost is then added), or public.
+            budget: what they may cost, with unit="rating" and neighbours="replace".
+            public: assert that the release was made from other people's ratings, which the guarantee records.
+        """
+        return _Derived(release, budget, public)
+
+    @property
+    @abstractmethod
+    def n_factors(self) -> int:
+        """K, the length of a profile."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A checksum of all that makes them what they are."""
+
+    @property
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee has to record."""
+
+    @property
+    @abstractmethod
+    def spent(self) -> tuple[Event, ...]:
+        """What was released before, and has to be paid for here."""
+
+    @abstractmethod
+    def check(self, ratings: Ratings) -> None:
+        """Refuse profiles that have nothing to do with the ratings, before anything is paid."""
+
+    @abstractmethod
+    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
+        """Return what `factors` will release."""
+
+    @abstractmethod
+    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
+        """Return everybody's factors, shape (n_users, K), in the order of the ratings; bounded by whoever uses them."""
+
+
+class _Table(Profiles):
+    spent: tuple[Event, ...] = ()
+    assumptions = (_PUBLIC_TABLE,)
+
+    def __init__(
+        self, user_ids: Sequence[Any] | NDArray[Any], factors: Sequence[Sequence[float]] | NDArray[Any]
+    ) -> None:
+        table = np.asarray(factors)
+        if table.ndim != 2 or not table.shape[1] or table.dtype.kind not in "iuf" or len(table) != len(user_ids):
+            raise InvalidArgument(
+                f"profiles are {len(user_ids)} ids and an array of shape {table.shape}: give a row of numbers for each"
+            )
+        with np.errstate(over="ignore"):
+            self._factors = table.astype(np.float32)
+        if not np.isfinite(self._factors).all():
+            raise InvalidArgument("profiles hold a number that is not finite: mend the table")
+        self._ids = Ids(np.asarray(user_ids))
+        if self._ids.first_repeated() is not None:
+            raise InvalidArgument("profiles have two rows for one user: leave one of them")
+
+    @property
+    def n_factors(self) -> int:
+        return int(self._factors.shape[1])
+
+    @property
+    def digest(self) -> str:
+        return f"table {checksum_of((self._ids.keys, self._factors)):08x}"
+
+    def check(self, ratings: Ratings) -> None:
+        if (self._ids.encode(ratings.user_ids.array) < 0).all():
+            raise InvalidArgument("profiles name none of the people in the ratings: are these their ids?")
+
+    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
+        return ()
+
+    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
+        places = self._ids.encode(ratings.user_ids.array)
+        found: Floats = np.where(places[:, None] >= 0, self._factors[places], np.float32(0))
+        return found
+
+
+class _Derived(Profiles):
+    def __init__(self, release: Release, budget: Budget, public: bool) -> None:
+        guarantee = release.guarantee
+        if release.is_implicit:
+            raise InvalidArgument("profiles need a release that was made from ratings, and this one is implicit")
+        if not budget.is_finite or (budget.unit, budget.neighbours) != ("rating", "replace"):
+            raise InvalidArgument(
+                f"the budget of profiles is {budget}: give a finite epsilon, unit='rating' and neighbours='replace'"
+            )
+        if not public and not (guarantee.certified and guarantee.neighbours == "replace"):
+            raise InvalidArgument(
+                f"profiles need a release that is certified with neighbours='replace', and this one is "
+                f"{guarantee.mode}, {guarantee.neighbours}: train it so, or assert that it is public, made from other "
+                "people's ratings (public=True, or --profiles-public)"
+            )
+        self._release, self._budget, self._public = release, budget, public
+
+    @property
+    def n_factors(self) -> int:
+        return self._release.n_factors + 2  # a constant and a bias
+
+    @property
+    def digest(self) -> str:
+        release = self._release
+        content = checksum_of((release.items.ids.keys, release.item_factors, release.item_biases))
+        return f"release {content:08x}, {digest_of(release.guarantee.to_json())}, {self._budget}, {self._public}"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        if self._public:
+            return (_PUBLIC_RELEASE,)
+        return (_RELEASE_TOO, *self._release.guarantee.assumptions)
+
+    @property
+    def spent(self) -> tuple[Event, ...]:
+        if self._public:
+            return ()
+        return tuple(
+            replace(event, what=f"{event.what}, in the release for profiles")
+            for event in self._release.guarantee.events
+        )
+
+    def check(self, ratings: Ratings) -> None:
+        if (self._release.items.ids.encode(ratings.catalogue.ids.array) < 0).all():
+            raise InvalidArgument("the release for profiles has none of the items in the ratings: are these their ids?")
+
+    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
+        return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, n_users * (self._release.n_factors + 1))])
+
+    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
+        width, side = ratings.scale.hi - ratings.scale.lo, Side.of_users(ratings)
+        rows, starts = _standardized(self._release, ratings.catalogue.ids, width)
+        longest = float(np.linalg.norm(rows.astype(np.float64), axis=1).max())
+        noisy, rows = release_products(mechanism, PROFILES, side, rows, longest, ratings.scale, n_threads)
+        right = noisy + public_products(side, rows, np.float32(ratings.scale.lo) - starts, n_threads)
+        found = np.empty(right.shape, np.float32)
+        variance = mechanism.sd(PROFILES, longest * width) ** 2
+
+        def solve(start: int, stop: int) -> float:
+            solve_given(side.indptr, side.columns, start, stop, rows, unexplained(width), variance, right, found)
+            return 0.0
+
+        side.visit(solve, n_threads)
+        return _with_constant(found)
+
+
+def _standardized(release: Release, items: Ids, width: float) -> tuple[Floats, Floats]:
+    """Return rows z_j with which a rating is start_j + x·z_j, x having about unit variance, and start_j; all public.
+
+    The last number of a row is for a person's own bias. Items that the release does not have get zeros.
+    """
+    places = release.items.ids.encode(items.array)
+    known = places >= 0
+    V, c = release.item_factors[places], release.item_biases[places]
+    size = math.sqrt(float(np.square(V[known], dtype=np.float64).sum(axis=1).mean()))
+    penalty = max(release.ridge.factors, 1e-6) * _USUAL_COUNT**release.ridge.exponent
+    sd = min(math.sqrt(unexplained(width) / penalty), width / 4 / max(size, 1e-6))  # factors explain so much at most
+    rows = np.c_[sd * V, np.full(len(V), _BIASES * width)]
+    starts = np.where(known, release.mean + c, 0.0)
+    return np.where(known[:, None], rows, 0.0).astype(np.float32), starts.astype(np.float32)
+
+
+def unexplained(width: float) -> float:
+    """Return what variance a model usually leaves, on a scale of this width."""
+    return _UNEXPLAINED * (width / 4) ** 2
+
+
+def _with_constant(found: Floats) -> Floats:
+    """Return profiles of length 1 at most: a constant, for what items have in common for all, and what was found."""
+    rest = found * np.float32(_CONSTANT / math.sqrt(found.shape[1]))
+    length = np.linalg.norm(rest, axis=1, keepdims=True)
+    rest *= np.minimum(1.0, _CONSTANT / np.maximum(length, 1e-30)).astype(np.float32)
+    return np.concatenate([np.full((len(rest), 1), _CONSTANT, np.float32), rest], axis=1)

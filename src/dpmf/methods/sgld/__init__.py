@@ -1,0 +1,260 @@
+"""Matrix factorization by posterior sampling: stochastic gradient Langevin dynamics (Liu, Wang and Smola 2015).
+
+A rating is predicted as mean + b_i + c_j + u_i·v_j, and factors and biases have Gaussian priors. A chain draws all of
+them from their posterior distribution; see `dpmf.kernels.sgld` for the density and for the steps. Without a finite
+epsilon, item factors are averaged over many draws and the precisions of the priors are learnt. With one, mode "paper"
+releases a draw from a flattened posterior, on the strength of a claim (`dpmf.methods.sgld.claim`), and mode "certified"
+takes other steps, of clipped gradients with noise, which are proven to be private (`dpmf.methods.sgld.certified`).
+Either way everybody's own factors are then fitted to their own ratings (the paper's equation 5), as a release lets
+anybody do for themselves.
+
+>>> from dpmf.ratings import Ratings, Scale
+>>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
+>>> model = SGLD(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
+>>> len(model.history)
+5
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import AnyRatings, Room
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods.certified.shares import personal_epsilons
+from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
+from dpmf.methods.counted import counted_ratings
+from dpmf.methods.sgd.descent import counts_of
+from dpmf.methods.sgld.certified import SampledSteps, SteppingPlan, fit_certified
+from dpmf.methods.sgld.chain import Chain
+from dpmf.methods.sgld.claim import Bound
+from dpmf.methods.sgld.defaults import MEANINGLESS, defaults_for, gentle_rate
+from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
+from dpmf.methods.sgld.run import fit_sampled
+from dpmf.model import EpochRecord, Model
+from dpmf.privacy import Budget
+from dpmf.privacy.ledger import Ledger
+from dpmf.ratings import Scale
+
+Callback = Callable[[EpochRecord], bool | None]
+MOST_FACTORS = 1 << 16
+MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
+
+
+@dataclass(frozen=True)
+class SGLD:
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        n_factors: K, the length of the factor vectors.
+        n_epochs: how often every rating is visited; in mode "certified", the number of steps.
+        budget: how much privacy loss is allowed, or claimed; `Budget(math.inf)` says explicitly that nothing has to be
+            private. The claim of mode "paper" has no delta, and that of the budget is not used there.
+        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim.
+        learning_rate: h, the size of the steps in the first epoch, for a scale as wide as 1 to 5. It is the paper's
+            eta times the number of ratings. In mode "certified", the standard deviation of the noise that all steps
+            together leave on a factor, which the steps are in proportion to. None chooses, as below.
+        decay: gamma; the step size in an epoch is learning_rate / epoch^gamma. Not in mode "certified".
+        regularization: the precision of the priors of factors, Λ in exp(-Λ u²); where it is learnt, the one to begin
+            with. In mode "certified", the penalty on users' factors.
+        temperature: zeta; the posterior is raised to the power 1/zeta. Below 1 a run of mode "paper" costs more than
+            claimed. Not in mode "certified".
+        n_samples: how many draws, one after each of the last epochs, item factors are averaged over: by default half
+            of the epochs. In mode "paper" it is 1 by default, and all draws share epsilon.
+        table: how many normal numbers the table has that noise is read from; 0 for fresh numbers, which is slower. Not
+            in mode "certified".
+        cap: how many ratings of a user count at most, chosen at random; for a finite epsilon only.
+        kappa: how far beyond the scale predictions count as they are. Like rho, in mode "paper" only.
+        rho: the greatest weight of a user; those with few ratings may weigh more than 1 if it is.
+        sampling_rate: with what probability a user takes part in a step; in mode "certified" only.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the start, the order, which ratings count, and without a finite epsilon the noise.
+        noise_seed: research only; the same noise every time, and no claim.
+    """
+
+    n_factors: int | None = None
+    n_epochs: int | None = None
+    budget: Budget | None = None
+    mode: Literal["certified", "paper"] = "certified"
+    learning_rate: float | None = None
+    decay: float | None = None
+    regularization: float | None = None
+    temperature: float = 1.0
+    n_samples: int | None = None
+    table: int | None = None
+    cap: int | None = None
+    kappa: float | None = None
+    rho: float | None = None
+    sampling_rate: float | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        private_method(self)
+        assert self.budget is not None
+        positive("temperature", self.temperature)
+        for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
+                            ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
+                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
+                                  ("table", 0, MOST_TABLE)):  # fmt: skip
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=least, most=most)
+        if self.budget.is_finite and self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
+        kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"
+        for name in MEANINGLESS[self._kind]:
+            if getattr(self, name) is not None:
+                raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
+        if self._kind == "certified":
+            if self.temperature != 1:
+                raise InvalidArgument(f"temperature={self.temperature!r} means nothing with {kind}: leave it out")
+            if self.sampling_rate is not None and not (self.sampling_rate > 0 and self.sampling_rate < 1):
+                raise InvalidArgument(f"sampling_rate={self.sampling_rate!r} should be a number between 0 and 1")
+
+    @property
+    def _kind(self) -> str:
+        """The mode, and "none" without a finite epsilon."""
+        return self.mode if self.is_private else "none"
+
+    def fit(
+        self,
+        ratings: AnyRatings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings: what to learn from, in memory or on disk; the result is the same.
+            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
+            callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
+                for a certified run, which says beforehand what it will release.
+            checkpoint: where to keep snapshots. A run that is not private goes on from them to the same result, others
+                with other noise; a certified one without the step that it was stopped in.
+            user_budgets: the epsilon of users who want a smaller one than that of the budget.
+            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
+        """
+        if not len(ratings):
+            raise InvalidArgument("there are no ratings to train on")
+        chosen, threads = self.chosen(), thread_count(n_threads)
+        if self._kind == "certified":
+            return fit_certified(
+                chosen, SteppingPlan.of(chosen, ratings.n_items), SampledSteps, ratings, threads, tuple(callbacks),
+                checkpoint, user_budgets, ledger,
+            )  # fmt: skip
+        return fit_sampled(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a finite epsilon, be it a claim only."""
+        assert self.budget is not None
+        return self.budget.is_finite
+
+    def chosen(self) -> SGLD:
+        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+        assert self.budget is not None
+        usual = defaults_for(self._kind, self.n_factors, self.n_epochs)
+        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+        if self._kind == "certified":
+            return chosen
+        assert chosen.regularization is not None
+        if chosen.learning_rate is None:
+            # In units every scale is as wide, and kappa may be next to nothing: no bound has a larger s than this.
+            widest = replace(chosen._bound(USUAL_WIDTH), kappa=0.0) if self.is_private else None
+            chosen = replace(chosen, learning_rate=gentle_rate(chosen.regularization, widest))
+        assert chosen.learning_rate is not None
+        assert chosen.regularization is not None
+        if chosen.learning_rate * max(chosen.regularization, BIAS_PRIOR) > 1:
+            raise InvalidArgument(
+                f"learning_rate={chosen.learning_rate:g} is too large for regularization={chosen.regularization:g}: "
+                "neither it nor their product must exceed 1"
+            )
+        return chosen
+
+    def bound(self, scale: Scale) -> Bound:
+        """Return how much one user can matter in a private run on a scale."""
+        return self.chosen()._bound(scale.hi - scale.lo)
+
+    def _bound(self, width: float) -> Bound:
+        assert self.budget is not None
+        assert self.cap is not None
+        assert self.kappa is not None
+        assert self.rho is not None
+        assert self.n_samples is not None
+        return Bound(self.budget.epsilon, width, self.cap, self.kappa, self.rho, self.temperature, self.n_samples)
+
+    @contextlib.contextmanager
+    def prepared(
+        self, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None
+    ) -> Iterator[tuple[AnyRatings, NDArray[np.float64], Bound | None]]:
+        """Yield the ratings that count, the weight of every user, and how much one can matter, if that is bounded.
+
+        Whoever has weight 0 is not in the data at all.
+        """
+        if not self.is_private:
+            yield ratings, np.ones(ratings.n_users), None
+            return
+        assert self.budget is not None
+        bound = self.bound(ratings.scale)
+        counts = np.minimum(counts_of(ratings)[0], bound.cap)
+        weights = bound.weights(counts, personal_epsilons(ratings.user_ids, self.budget, user_budgets))
+        if not counts[weights > 0].any():
+            raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
+        with counted_ratings(ratings, bound.cap, weights > 0, seed=self.seed) as counted:
+            yield counted, weights, bound
+
+    def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
+        """Return a chain at its start, on what `prepared` returns."""
+        assert self.n_factors is not None
+        assert self.regularization is not None
+        assert self.table is not None
+        noise_seed = self.seed if self.noise_seed is None else self.noise_seed
+        if self.is_private and self.noise_seed is None:
+            noise_seed = secrets.randbits(63)
+        return start_chain(
+            counted, weights, bound, room, n_factors=self.n_factors, prior=self.regularization,
+            temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
+        )  # fmt: skip
+
+    def advance(self, chain: Chain, epoch: int, n_threads: int) -> EpochRecord:
+        """Carry out an epoch, counted from 1, with everything chosen."""
+        record = chain.run_epoch(epoch, self.rate(epoch), n_threads)
+        if not self.is_private:
+            chain.learn_priors(epoch, most=1 / self.rate(epoch))
+        return record
+
+    def rate(self, epoch: int) -> float:
+        """Return h in an epoch, counted from 1."""
+        assert self.learning_rate is not None
+        assert self.decay is not None
+        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
+
+    def paid(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return what users pay in a private run, for the holder of the data; see `Bound.paid`."""
+        assert self.budget is not None
+        bound = self.bound(model.release.scale)
+        counts = np.minimum(np.diff(model.seen_indptr), bound.cap)
+        weights = bound.weights(counts, personal_epsilons(model.user_ids, self.budget, user_budgets))
+        return bound.paid(counts, weights, model.history[-1].train_rmse ** 2)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
+        return configuration_of("sgld", self)

@@ -1,0 +1,172 @@
+"""From ratings to a chain, and from a chain's draws to a model: what `dpmf.methods.sgld` does around its epochs.
+
+Item factors are averaged over draws. Nothing in the posterior distinguishes one direction of the factors from another,
+but a chain turns them slowly, so that draws of neighbouring epochs can be averaged as they are.
+
+>>> from dpmf.ratings.synthetic import make
+>>> settings = {"n_factors": 4, "prior": 2.0, "temperature": 1.0, "table_size": 0, "seed": 0, "noise_seed": 0}
+>>> chain = start_chain(make(50, 40), np.ones(50), None, Room(1), **settings)
+>>> averages = Averages.start(chain)
+>>> averages.add(chain)
+>>> averages.item_factors.shape
+(40, 4)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.blockfile import BlockFile
+from dpmf.engine.grid import BlockGrid
+from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.tensorfile import Tensor
+from dpmf.methods.foldin import folded
+from dpmf.methods.sgd.descent import Descent, counts_of
+from dpmf.methods.sgld.chain import Chain, Density
+from dpmf.methods.sgld.claim import Bound
+from dpmf.model import EpochRecord, Model, Release, Ridge
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Ratings
+
+USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
+BIAS_PRIOR = 1.0  # a standard deviation of 0.7
+_FAR = 1e30  # no limit to predictions
+_START_SD = 0.1  # of factors, where the precision of the priors is learnt
+
+Array = NDArray[np.float64]
+
+
+def start_chain(
+    ratings: Ratings | StoredRatings,
+    weights: Array,
+    bound: Bound | None,
+    room: Room,
+    *,
+    n_factors: int,
+    prior: float,
+    temperature: float,
+    table_size: int,
+    seed: int,
+    noise_seed: int,
+) -> Chain:
+    """Return a chain at its start.
+
+    Args:
+        ratings: those that count.
+        weights: of all users.
+        bound: of a private run.
+        room: what may be in memory.
+        n_factors: K.
+        prior: the precision of the priors, at first.
+        temperature: of the chain.
+        table_size: of the table of normal numbers; 0 for none.
+        seed, noise_seed: of start and order, and of the noise.
+    """
+    scale = ratings.scale
+    unit = (scale.hi - scale.lo) / USUAL_WIDTH
+    if isinstance(ratings, StoredRatings):
+        grid: BlockGrid | BlockFile = ratings.blocks
+    else:
+        grid = BlockGrid.build(ratings, n_threads=room.n_threads)
+    # A private run begins with a draw from the prior: what little it learns, it need not unlearn something else for.
+    sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
+    state = Descent.start(
+        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors, sd=sd, unit=unit,
+        seed=seed, capacity=room.capacity, user_folder=room.user_folder,
+    )  # fmt: skip
+    if bound is None:
+        density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
+    else:
+        reach = (scale.hi - scale.lo) / 2 + bound.kappa
+        density = Density(
+            scale.middle, bound.scale * unit**2, BIAS_PRIOR, -reach / unit, reach / unit, temperature
+        )  # fmt: skip
+    return Chain.start(
+        state, *counts_of(ratings), weights, density, prior=prior, table_size=table_size, noise_seed=noise_seed,
+        every_item=bound is not None,
+    )  # fmt: skip
+
+
+@dataclass(eq=False)
+class Averages:
+    """Sums of draws, in the grid's numbering.
+
+    Attributes:
+        count: shape (1,), how many there were.
+        V, c, P: sums of item factors, shape (n_items, K), of item biases, and of the precisions of users' factors.
+    """
+
+    count: NDArray[np.int64]
+    V: Array
+    c: Array
+    P: Array
+
+    @classmethod
+    def start(cls, chain: Chain) -> Averages:
+        """Return sums of nothing."""
+        n_items, K = len(chain.state.c), chain.state.n_factors
+        return cls(np.zeros(1, np.int64), np.zeros((n_items, K)), np.zeros(n_items), np.zeros(K))
+
+    def add(self, chain: Chain) -> None:
+        """Add what the chain has now."""
+        K = chain.state.n_factors
+        self.count += 1
+        self.V += chain.state.V[:, :K]
+        self.c += chain.state.c
+        self.P += chain.priors[0, :K]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the sums for a snapshot."""
+        return {"draws": self.count, "sum_V": self.V, "sum_c": self.c, "sum_P": self.P}
+
+    @property
+    def item_factors(self) -> Array:
+        """The mean of item factors."""
+        return self.V / self.count
+
+    @property
+    def item_biases(self) -> Array:
+        """The mean of item biases."""
+        return self.c / self.count
+
+    @property
+    def precisions(self) -> Array:
+        """The mean precision of users' factors."""
+        return self.P / self.count
+
+
+def model_of(
+    ratings: Ratings | StoredRatings,
+    chain: Chain,
+    averages: Averages,
+    configuration: dict[str, Any],
+    guarantee: Guarantee,
+    history: tuple[EpochRecord, ...],
+    room: Room,
+) -> Model:
+    """Return the model: item factors from the draws, and everybody's own factors fitted to all of their ratings."""
+    if not averages.count[0]:  # it was ended before the first draw that counts
+        averages.add(chain)
+    unit, density, order = chain.state.unit, chain.density, chain.state.grid.layout.item_order
+    V, c = averages.item_factors, averages.item_biases
+    # With v / √P in place of v, and u √P in place of u, all of u's coordinates have the same prior.
+    V *= math.sqrt(unit) / np.sqrt(averages.precisions)
+    factors, biases = np.empty(V.shape, np.float32), np.empty(c.shape, np.float32)
+    factors[order], biases[order] = V, unit * c
+    release = Release(
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=density.centre,
+        item_factors=factors,
+        item_biases=biases,
+        # A person's own fit is theirs, so it is as sharp as the ratings are, whatever the scale of the density.
+        ridge=Ridge(bias=density.bias_prior, factors=unit),
+        configuration=configuration,
+        guarantee=guarantee,
+    )
+    return folded(release, ratings, history, room)

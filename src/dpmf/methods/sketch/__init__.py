@@ -1,0 +1,296 @@
+"""Matrix factorization in a count sketch (Balu and Furon 2016): the factors of everybody and everything in one table.
+
+A rating is predicted as mean + b_i + c_j + u_i·v_j, as in SGD. But the factors of users and items have no rows of
+their own: they share the cells of a table whose size is fixed in advance, and are told apart by hash functions and
+random signs (`dpmf.kernels.sketch`). It takes a fraction of the memory, and new users and items need none. Without a
+finite epsilon nothing is private. With one, mode "paper" skips ratings with a large loss and repeats a claim
+(`dpmf.methods.sketch.claim`), and mode "certified" keeps item factors alone in a sketch, all of whose cells get noise
+(`dpmf.methods.sketch.certified`).
+
+>>> from dpmf.ratings import Ratings
+>>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
+>>> model = Sketch(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
+>>> len(model.history)
+5
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.stored import StoredRatings
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.kernels.sketch import MOST_ROWS, SketchStep
+from dpmf.methods.checks import (
+    configuration_of,
+    declared,
+    fraction,
+    not_negative,
+    positive,
+    private_method,
+    public_facts,
+    whole,
+)
+from dpmf.methods.sgd import Callback
+from dpmf.methods.sgd.defaults import suggested
+from dpmf.methods.sgd.descent import counts_of
+from dpmf.methods.sgld.certified import fit_certified
+from dpmf.methods.sketch.certified import SketchedPlan, SketchedSteps
+from dpmf.methods.sketch.claim import claim_of
+from dpmf.methods.sketch.run import fit_sketch
+from dpmf.methods.sketch.stream import SketchStream
+from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
+from dpmf.model import Model
+from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.ledger import Ledger
+from dpmf.ratings import Ratings, Scale
+
+MOST_FACTORS, MOST_EPOCHS, MOST_WIDTH = 1 << 16, 1 << 20, (1 << 31) - 1
+_MEANINGLESS = {
+    "none": ("sampling_rate", "n_samples", "cap", "noise_seed"),
+    "paper": ("sampling_rate", "n_samples", "cap", "noise_seed"),
+    "certified": ("decay", "biases"),
+}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "none": {"n_factors": 16, "n_epochs": 60, "decay": "linear", "biases": "sketch"},
+    "paper": {"n_factors": 16, "n_epochs": 100, "decay": "linear", "biases": "means"},
+    "certified": {
+        "n_factors": 8, "n_epochs": 50, "sampling_rate": 0.2, "learning_rate": 0.5, "regularization": 1.0,
+    },
+}  # fmt: skip
+_STREAM_RATE, _STREAM_PENALTY = 0.02, 0.03  # where no ratings are there yet to choose by
+_LAST_RATE = 0.02  # of the first, where a linear decay ends
+_START_SD = 0.01  # of u_i·v_j, on a scale as wide as 1 to 5
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        n_factors: K, the length of the factor vectors.
+        n_epochs: how often every rating is visited; in mode "certified", the number of steps.
+        budget: `Budget(math.inf)` says explicitly that nothing has to be private. In mode "paper" epsilon is the
+            greatest loss e²/2 with which a rating counts, and is claimed to be that of one rating.
+        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim.
+        depth: k, the rows of the table.
+        gain: gamma, how much smaller the table is than dense factors would be.
+        width: w, the cells of a row; chosen by the gain unless given.
+        query: whether the "mean" or the "median" of the rows counts.
+        biases: where biases are: in the "sketch", as one more component; subtracted "means", as published, for which
+            memory is needed in proportion to users and items; or "none". Not in mode "certified", where those of items
+            are in the sketch.
+        learning_rate: eta in the first epoch, for a scale as wide as 1 to 5. In mode "certified", the standard
+            deviation of the noise that all steps together leave on a factor. None chooses.
+        decay: "linear" lets eta fall in a straight line towards 0; a number b gives eta / (1 + b t/T) after t of T
+            epochs. Not in mode "certified".
+        regularization: lambda, the penalty on squared factors and biases per rating. In mode "certified", the penalty
+            on users' factors.
+        sampling_rate, n_samples, cap: in mode "certified" only, see `dpmf.methods.sgld.SGLD`.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the hash functions, the start and the order.
+        noise_seed: research only, in mode "certified"; the same noise every time, and no promise.
+    """
+
+    n_factors: int | None = None
+    n_epochs: int | None = None
+    budget: Budget | None = None
+    mode: Literal["certified", "paper"] = "certified"
+    depth: int = 4
+    gain: float = 1.0
+    width: int | None = None
+    query: Literal["mean", "median"] = "mean"
+    biases: Literal["sketch", "means", "none"] | None = None
+    learning_rate: float | None = None
+    decay: float | Literal["linear"] | None = None
+    regularization: float | None = None
+    sampling_rate: float | None = None
+    n_samples: int | None = None
+    cap: int | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        private_method(self)
+        assert self.budget is not None
+        whole("depth", self.depth, most=MOST_ROWS)
+        positive("gain", self.gain)
+        for name, check in (("learning_rate", positive), ("regularization", not_negative), ("cap", whole)):
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
+        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
+                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
+                                  ("width", 1, MOST_WIDTH)):  # fmt: skip
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least=least, most=most)
+        if self.decay not in (None, "linear"):
+            not_negative("decay", self.decay)  # type: ignore[arg-type]
+        for name, known in (("query", ("mean", "median")), ("biases", (None, "sketch", "means", "none")),
+                            ("mode", ("certified", "paper"))):  # fmt: skip
+            if getattr(self, name) not in known:
+                choice = " or ".join(str(one) for one in known if one is not None)
+                raise InvalidArgument(f"{name}={getattr(self, name)!r} is not known: choose {choice}")
+        if self.width is not None and self.gain != 1:
+            raise InvalidArgument(f"gain={self.gain!r} chooses a width, and width={self.width} is given: leave one out")
+        kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
+        for name in _MEANINGLESS[self._kind]:
+            if getattr(self, name) is not None:
+                raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
+        if self._kind == "paper" and self.budget.neighbours != "add-remove":
+            raise InvalidArgument("neighbours='replace': the claim is about a rating that is added, use add-remove")
+        if self._kind == "certified":
+            if self.budget.unit != "user":
+                raise InvalidArgument(f"unit={self.budget.unit!r}: a certified sketch protects users")
+            if self.sampling_rate is not None:
+                positive("sampling_rate", self.sampling_rate)
+                fraction("sampling_rate", self.sampling_rate)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a finite epsilon, be it a claim only."""
+        assert self.budget is not None
+        return self.budget.is_finite
+
+    @property
+    def _kind(self) -> str:
+        """The mode, and "none" without a finite epsilon."""
+        return self.mode if self.is_private else "none"
+
+    def fit(
+        self,
+        ratings: Ratings | StoredRatings,
+        *,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings: what to learn from, in memory. What does not fit can be learnt from batch by batch, with `stream`.
+            n_threads: all CPUs this process may use by default. Updates in a sketch run on one thread, but for a
+                certified run; the result is the same for any number.
+            callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
+                for a certified run, which says beforehand what it will release.
+            checkpoint: where to keep snapshots, from which a run goes on to the same result; a certified one goes on
+                with other noise, and without the step that it was stopped in.
+            user_budgets: the epsilon of users who want a smaller one than that of the budget; in mode "certified".
+            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
+        """
+        if isinstance(ratings, StoredRatings):
+            raise InvalidArgument("Sketch.fit needs the ratings in memory: allow more, or learn batch by batch")
+        if not len(ratings):
+            raise InvalidArgument("there are no ratings to train on")
+        threads, chosen = thread_count(n_threads), self.chosen_for(ratings)
+        if self._kind == "certified":
+            return fit_certified(
+                chosen, chosen._plan(ratings.n_items), SketchedSteps, ratings, threads, tuple(callbacks), checkpoint,
+                user_budgets, ledger,
+            )  # fmt: skip
+        if user_budgets is not None:
+            why = "the claim is the same for everybody" if self.is_private else "nothing is private"
+            raise InvalidArgument(f"user_budgets means nothing here, because {why}: leave it out")
+        if ledger is not None and not self.is_private:
+            raise InvalidArgument("ledger means nothing with an infinite epsilon: leave it out")
+        if self._kind == "paper":
+            declared(ratings, self.items_public)
+        guarantee = self.guarantee(public_facts(ratings.catalogue))
+        return fit_sketch(chosen, ratings, threads, tuple(callbacks), checkpoint, guarantee, ledger)
+
+    def stream(self, scale: Scale | Sequence[float] | str) -> SketchStream:
+        """Return a learner that takes ratings batch by batch; see `dpmf.methods.sketch.stream`."""
+        if self._kind == "certified":
+            raise InvalidArgument(
+                "a stream cannot be certified: everybody's ratings come when they come, and all of them count; use fit"
+            )
+        for name in ("decay", "n_epochs"):
+            if getattr(self, name) is not None:
+                raise InvalidArgument(f"{name} means nothing for a stream: every rating is visited once, leave it out")
+        if self.width is None:
+            raise InvalidArgument("a stream needs width=…: nobody knows yet how many users and items will come")
+        if self.biases == "means":
+            raise InvalidArgument("biases='means' needs all ratings at once: a stream has biases='sketch' or 'none'")
+        chosen = replace(
+            self._usual(),
+            biases=self.biases or "sketch",
+            learning_rate=self.learning_rate or _STREAM_RATE,
+            regularization=_STREAM_PENALTY if self.regularization is None else self.regularization,
+        )
+        return SketchStream(chosen, Scale.of(scale))
+
+    def chosen_for(self, ratings: Ratings) -> Sketch:
+        """Return the same configuration with whatever was left open chosen; a certified one from public facts alone."""
+        chosen = self._usual()
+        if self._kind == "certified":
+            return replace(chosen, n_samples=chosen.n_samples or -(-(chosen.n_epochs or 1) // 2))
+        per_user, per_item = counts_of(ratings)
+        rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
+        return replace(
+            chosen,
+            learning_rate=rate if self.learning_rate is None else self.learning_rate,
+            regularization=penalty if self.regularization is None else self.regularization,
+        )
+
+    def _usual(self) -> Sketch:
+        usual = _DEFAULTS["paper" if self.mode == "paper" else self._kind]  # without a threshold, too
+        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+
+    def width_for(self, n_ids: int) -> int:
+        """Return w for so many users and items; in mode "certified" items alone are in the sketch."""
+        n_factors = self._usual().n_factors
+        assert n_factors is not None
+        return width_for(n_ids, n_factors, self.depth, self.gain) if self.width is None else self.width
+
+    def table_for(self, n_users: int, n_items: int, scale: Scale) -> CountSketch:
+        """Return the table at its start, with everything chosen."""
+        assert self.n_factors is not None
+        sd = math.sqrt(_START_SD) / self.n_factors**0.25
+        return CountSketch.start(
+            depth=self.depth, width=self.width_for(n_users + n_items), n_factors=self.n_factors,
+            biased=self.biases == "sketch", median=self.query == "median", sd=sd, unit=unit_of(scale),
+            seed=self.seed,
+        )  # fmt: skip
+
+    def step(self, epoch: int, mean: float, scale: Scale) -> SketchStep:
+        """Return the numbers of an epoch, counted from 1, in units; e²/2 counts up to epsilon in the ratings' own."""
+        assert self.budget is not None
+        assert self.regularization is not None
+        unit = unit_of(scale)
+        return SketchStep.of(mean / unit, self.rate(epoch), self.regularization, 2 * self.budget.epsilon / unit**2)
+
+    def rate(self, epoch: int) -> float:
+        """Return eta in an epoch, counted from 1."""
+        assert self.learning_rate is not None
+        assert self.n_epochs is not None
+        passed = (epoch - 1) / self.n_epochs
+        if isinstance(self.decay, int | float):
+            return self.learning_rate / (1 + self.decay * passed)
+        return self.learning_rate * max(1 - passed, _LAST_RATE)
+
+    def guarantee(self, assumptions: Sequence[str]) -> Guarantee:
+        """Return what is claimed of a run that is not certified."""
+        if not self.is_private:
+            return Guarantee.none()
+        assert self.budget is not None
+        sized = self.width is None or self.learning_rate is None or self.regularization is None
+        means = self._usual().biases == "means"
+        return claim_of(self.budget.epsilon, exact_means=means, data_sized=sized, assumptions=assumptions)
+
+    def _plan(self, n_items: int) -> SketchedPlan:
+        return SketchedPlan.of(
+            self, n_items, depth=self.depth, width=self.width_for(n_items), median=self.query == "median"
+        )
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
+        return configuration_of("sketch", self)

@@ -1,0 +1,40 @@
+"""What a release promises, in plain words, if it keeps what it says.
+
+>>> import numpy as np
+>>> from dpmf.model.release import Ridge
+>>> from dpmf.privacy import Guarantee
+>>> from dpmf.ratings import Items, Scale
+>>> release = Release(
+...     items=Items.of([1, 2]), scale=Scale(1, 5), mean=3.0, item_factors=np.ones((2, 2), np.float32),
+...     item_biases=np.zeros(2, np.float32), ridge=Ridge(1.0, 1.0), configuration={"method": "sgd"},
+...     guarantee=Guarantee.none())
+>>> [part.title for part in explain_release(release)]
+['What is released', 'What is promised']
+"""
+
+from __future__ import annotations
+
+from dpmf.errors import NotVerified
+from dpmf.model.release import Release
+from dpmf.privacy.explain import Facts, Section, explain
+from dpmf.privacy.verify import verify
+
+
+def explain_release(release: Release, name: str = "the release") -> tuple[Section, ...]:
+    """Return what a release holds and what is promised about it.
+
+    Args:
+        release: what is explained.
+        name: what to call it in an error.
+
+    Raises:
+        NotVerified: its epsilon does not follow from what was done.
+    """
+    verdict = verify(release.guarantee)
+    if not verdict.ok:
+        raise NotVerified(f"{name} cannot be explained: {verdict.reason}; do not trust it")
+    method = str(release.configuration.get("method", "unknown"))
+    facts = Facts(
+        len(release.items), release.n_factors, str(release.scale), release.items.declared, method, release.feedback
+    )
+    return explain(release.guarantee, facts)

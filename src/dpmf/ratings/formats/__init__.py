@@ -1,0 +1,1 @@
+"""Readers, one module for each layout that ratings come in."""

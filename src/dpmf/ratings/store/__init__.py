@@ -1,0 +1,1 @@
+"""Ratings on disk: columns, pieces, and sorting what does not fit in memory."""

@@ -1,0 +1,74 @@
+"""Ratings piece by piece: each piece holds all ratings of some users, in the order of a hash of their ids.
+
+>>> from dpmf.ratings.synthetic import make
+>>> ratings = make(50, 40)
+>>> pieces = list(pieces_of(ratings, users_per_piece=20))
+>>> [piece.n_users for piece in pieces], sum(map(len, pieces)) == len(ratings)
+([20, 20, 10], True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpmf.ratings.ids import Ids
+from dpmf.ratings.items import Items
+from dpmf.ratings.table import Ratings, Scale
+
+_USERS_PER_PIECE = 20_000
+
+
+def pieces_of(ratings: Ratings, users_per_piece: int = _USERS_PER_PIECE) -> Iterator[Ratings]:
+    """Yield ratings that are in memory, so many users at a time."""
+    order = ratings.user_ids.hash_order
+    for first in range(0, len(order), users_per_piece):
+        yield of_users(ratings, order[first : first + users_per_piece])
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """Ratings in memory that are handed out piece by piece, like `dpmf.ratings.store.external.ExternalRatings`."""
+
+    ratings: Ratings
+
+    @property
+    def user_ids(self) -> Ids:
+        """All users."""
+        return self.ratings.user_ids
+
+    @property
+    def catalogue(self) -> Items:
+        """All items."""
+        return self.ratings.catalogue
+
+    @property
+    def scale(self) -> Scale:
+        """The rating scale."""
+        return self.ratings.scale
+
+    @property
+    def name(self) -> str:
+        """What to call the data set."""
+        return self.ratings.name
+
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield all ratings, some users at a time."""
+        return pieces_of(self.ratings)
+
+
+def of_users(ratings: Ratings, positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ratings:
+    """Return the ratings of the users at these positions, in this order."""
+    counts = np.diff(ratings.indptr)[positions]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chosen = np.arange(indptr[-1]) + np.repeat(ratings.indptr[positions] - indptr[:-1], counts)
+    return replace(
+        ratings,
+        indptr=indptr,
+        items=ratings.items[chosen],
+        values=ratings.values[chosen],
+        timestamps=None if ratings.timestamps is None else ratings.timestamps[chosen],
+        user_ids=Ids(ratings.user_ids.array[positions]),
+    )

@@ -1,0 +1,50 @@
+"""A part of the catalogue, and the people who rated any of it.
+
+>>> from dpmf.ratings.synthetic import make
+>>> part = random_items(make(50, 40), 5, seed=1)
+>>> part.n_items, bool((np.diff(part.indptr) > 0).all())
+(5, True)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.errors import InvalidArgument
+from dpmf.ratings.ids import Ids
+from dpmf.ratings.items import Items
+from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.table import Ratings
+from dpmf.streams import mix, stream_key
+
+
+def random_items(ratings: Ratings, count: int, *, seed: int, keep_people: bool = False) -> Ratings:
+    """Return the ratings of so many items, drawn from the catalogue.
+
+    Args:
+        ratings: of all items.
+        count: how many items to draw; which depends on their ids and the seed alone.
+        seed: of the draw.
+        keep_people: whether people who rated none of them stay. Where that somebody takes part is public, leaving them
+            out would tell something of the ratings of the others.
+    """
+    if not 1 <= count <= ratings.n_items:
+        raise InvalidArgument(f"{count} items cannot be drawn: the catalogue has {ratings.n_items:,}")
+    drawn = mix(stream_key(seed, "random items") ^ ratings.catalogue.ids.keys)
+    return of_items(ratings, np.sort(np.argsort(drawn, kind="stable")[:count]), keep_people=keep_people)
+
+
+def of_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: bool = False) -> Ratings:
+    """Return all ratings of the items at these positions, ascending; `keep_people` is as above."""
+    places = np.full(ratings.n_items, -1, np.int32)
+    places[positions] = np.arange(len(positions), dtype=np.int32)
+    kept, of = ratings.select(places[ratings.items] >= 0), ratings.catalogue
+    items = Items(
+        Ids(of.ids.array[positions]), [of.titles[place] for place in positions],
+        [of.genres[place] for place in positions], declared=of.declared,
+    )  # fmt: skip
+    kept = replace(kept, items=places[kept.items], catalogue=items)
+    return kept if keep_people else of_users(kept, np.flatnonzero(np.diff(kept.indptr)))

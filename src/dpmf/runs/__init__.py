@@ -1,0 +1,1 @@
+"""Training runs and the figures reported about them."""
