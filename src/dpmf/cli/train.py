@@ -110,8 +110,7 @@ def train(
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
     from dpmf.files import check_replaceable
-    from dpmf.methods import SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
-    from dpmf.methods.budgeting import private_fields
+    from dpmf.methods import METHODS, SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
     from dpmf.model import model as model_files
     from dpmf.model import release as release_files
     from dpmf.model.signing import read_private_key
@@ -124,7 +123,7 @@ def train(
     else:
         assert epsilon is not None
         check_neighbours_and_delta(method, mode, epsilon, neighbours)
-        given |= private_fields(method, mode, epsilon, delta, neighbours=neighbours, items_public=items_public)
+        given |= METHODS[method].private_fields(mode, epsilon, delta, neighbours=neighbours, items_public=items_public)
         private = {"user_budgets": read_user_budgets(user_budgets), **({"n_chains": chains} if chains else {})}
     if method == "als":
         given["feedback"] = feedback
@@ -158,8 +157,7 @@ def train(
         # What a ledger adds up: claims about ratings count as unbounded in any.
         unit = "rating" if method == "objective" else "user"
         private["ledger"] = ledger_of(ledger_file, cap, given["budget"], unit)
-    turns = configured.n_turns if isinstance(configured, ObjectivePerturbation) else configured.n_epochs
-    with progress(f"reading, then training {method}", turns) as advance:
+    with progress(f"reading, then training {method}", configured.n_turns) as advance:
         run = _train(
             configured, data, limit, reading, {"holdout": holdout or 0.0, "how": how, "seed": seed}, private,
             n_threads=threads, checkpoint=checkpoint,

@@ -16,7 +16,7 @@ from pathlib import Path
 from dpmf.compare.plots import demo_picture
 from dpmf.errors import MissingExtra
 from dpmf.methods import ALS
-from dpmf.methods.sgd import Callback
+from dpmf.methods.base import Callback
 from dpmf.model import Recommendation, Release
 from dpmf.privacy import Budget
 from dpmf.ratings.synthetic import make

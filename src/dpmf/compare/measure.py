@@ -28,8 +28,8 @@ from dpmf.evaluation.accuracy import by_activity, by_popularity, own_means
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import error_cdf, mae, rmse
 from dpmf.methods import Method, ObjectivePerturbation
+from dpmf.methods.base import Callback
 from dpmf.methods.objective.profiles import Profiles
-from dpmf.methods.sgd import Callback
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings

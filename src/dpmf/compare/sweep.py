@@ -27,7 +27,6 @@ from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS, Method, configure
-from dpmf.methods.budgeting import MODES, private_fields
 from dpmf.methods.checks import declared
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import EpochRecord
@@ -116,10 +115,8 @@ class Sweep:
         mode = point.mode
         if mode == "none":  # without privacy objective is what its paper has; in the other mode it is gaussian
             mode = "paper" if point.method == "objective" else "certified"
-        private = private_fields(
-            point.method, mode, point.epsilon, self.delta, neighbours=_neighbours(point, self.neighbours),
-            items_public=self.items_public,
-        )  # fmt: skip
+        facts: dict[str, Any] = {"neighbours": _neighbours(point, self.neighbours), "items_public": self.items_public}
+        private = METHODS[point.method].private_fields(mode, point.epsilon, self.delta, **facts)
         return configure(point.method, {"seed": seed, **private, **self.settings.get(point.method, {})})
 
     def check(self, ratings: Ratings) -> None:
@@ -152,7 +149,7 @@ def points_of(
             raise InvalidArgument(f"method {method!r} is not known: choose from {', '.join(METHODS)}")
         if method == NON_PRIVATE:
             continue  # is run in any case
-        possible = [mode for mode in modes if mode in MODES[method] and _can_run(method, mode, with_profiles)]
+        possible = [mode for mode in modes if mode in METHODS[method].modes and _can_run(method, mode, with_profiles)]
         if not possible:
             remedy = "add paper to --modes, or give --profiles" if method == "objective" else "add certified to --modes"
             raise InvalidArgument(f"{method} has no mode {' or '.join(modes)} here: {remedy}")

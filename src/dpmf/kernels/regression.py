@@ -142,6 +142,27 @@ def add_levels(
                 sums[j, k] += level * row[k]
 
 
+@kernel
+def scatter_levels(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    levels: NDArray[np.int64],
+    start: int,
+    stop: int,
+    rows: NDArray[np.int64],
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add levels · rows[i] to sums[column] for the ratings of rows start..stop-1; sums has shape (columns, K).
+
+    Bound: a rating whose level changes by d changes one row of the sums by d times a row of `rows`.
+    """
+    for i in range(start, stop):
+        row = rows[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            for k in range(sums.shape[1]):
+                sums[columns[p], k] += levels[p] * row[k]
+
+
 def solve_given_reference(
     columns: NDArray[Any], U: NDArray[Any], ridge: float, spread: float, right: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -158,3 +179,12 @@ def add_levels_reference(
 ) -> NDArray[np.int64]:
     """Return Σ levels · rows[column] of one row, shape (K,)."""
     return np.asarray(levels @ rows[columns])
+
+
+def scatter_levels_reference(
+    columns: NDArray[Any], levels: NDArray[np.int64], row: NDArray[np.int64], n_columns: int
+) -> NDArray[np.int64]:
+    """Return what one row adds to the sums of all columns, shape (n_columns, K)."""
+    sums = np.zeros((n_columns, len(row)), np.int64)
+    np.add.at(sums, columns, levels[:, None] * row)
+    return sums

@@ -46,6 +46,20 @@ def scatter_rows(
             by_column[place] = values[p]
 
 
+@kernel
+def scatter_pattern(
+    indptr: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    places: NDArray[np.int64],  # out: where the next rating of each column goes
+    rows: NDArray[np.int32],  # out
+) -> None:
+    """Write row numbers to their places in the order of columns, as `scatter_rows` does, without any values."""
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            rows[places[columns[p]]] = i
+            places[columns[p]] += 1
+
+
 def transpose_reference(
     indptr: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[np.float32], n_columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:

@@ -8,7 +8,6 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from dpmf.engine.stored import AnyRatings
@@ -51,7 +50,7 @@ def fraction(name: str, value: float) -> None:
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
 
 
-def private_method(method: Any) -> None:
+def check_private(method: Any) -> None:
     """Refuse what no private method can use, of the fields that all of them have."""
     name = type(method).__name__
     if not isinstance(method.budget, Budget):
@@ -65,17 +64,6 @@ def private_method(method: Any) -> None:
         raise InvalidArgument(f"items_public={method.items_public!r} should be True or False: it asserts something")
     if getattr(method, "mode", "certified") not in ("certified", "paper"):
         raise InvalidArgument(f"mode={method.mode!r} is not known: choose certified or paper")
-
-
-def configuration_of(name: str, method: Any) -> dict[str, Any]:
-    """Return the public facts of a configuration, for a release.
-
-    A noise seed is not written down, and the budget is in the guarantee. Where nothing is private, no mode says so.
-    """
-    facts = {field: value for field, value in asdict(method).items() if field not in ("budget", "noise_seed")}
-    if not method.is_private and facts["mode"] == "certified":
-        facts["mode"] = None
-    return {"method": name, **facts}
 
 
 def declared(ratings: AnyRatings, items_public: bool, *, needs_scale: bool = True) -> None:

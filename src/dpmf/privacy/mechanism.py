@@ -29,6 +29,7 @@ from dpmf.privacy.norm_noise import STEPS_PER_SCALE, norm_integers
 
 PlannedEvent: TypeAlias = GaussianEvent | PoissonGaussianEvent | NormNoiseEvent
 
+_COINS = "who takes part"
 _MOST_STEPS = 2.0**45  # per unit of sensitivity: 2**17 people may add up to it in one coordinate before int64 ends
 
 
@@ -68,6 +69,13 @@ class Mechanism:
         if steps * sensitivity > _MOST_STEPS:
             raise InvalidArgument(f"the noise on {what!r} is too small for the grid: take a smaller epsilon")
         return steps
+
+    def participants(self, what: str, n_people: int) -> NDArray[np.bool_] | None:
+        """Toss everybody's coin for the next release of an event that samples people; None where all take part."""
+        event = self._event_with_some_left(what)
+        if not isinstance(event, PoissonGaussianEvent):
+            return None
+        return self._noise.coins(n_people, event.sampling_rate, _COINS, self._used[what])
 
     def release(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.float64]:
         """Return sums, given in steps, with noise and in units.

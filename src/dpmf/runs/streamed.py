@@ -31,7 +31,7 @@ from dpmf.evaluation.accuracy import own_means
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.kernels.sort import row_pointers
 from dpmf.methods import SGD, SGLD
-from dpmf.methods.sgd import Callback
+from dpmf.methods.base import Callback
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.ratings.location import Located, located

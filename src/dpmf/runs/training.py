@@ -26,8 +26,8 @@ from dpmf.evaluation.accuracy import by_popularity
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import ALS, SGD, SGLD, Method, ObjectivePerturbation
+from dpmf.methods.base import Callback
 from dpmf.methods.objective.profiles import Profiles
-from dpmf.methods.sgd import Callback
 from dpmf.methods.sgld.convergence import Convergence, diagnose
 from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger

@@ -2,7 +2,7 @@
 
 >>> from dpmf.privacy import Budget
 >>> agreement = Agreement(100, (1.0, 5.0), Budget(5.0), n_users=1000, dropouts=50, colluders=50)
->>> agreement.plan.n_factors, agreement.n_pieces, agreement.least
+>>> agreement.plan.most_factors, agreement.n_pieces, agreement.least
 (2, 900, 950)
 >>> [one.releases for one in agreement.rounds][:4]
 [('item popularity',), ('item weights',), ('item biases',), ('user moments', 'item factors')]
@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,8 +26,12 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.ring import Ring
 from dpmf.methods.als.certified import RADIUS, clip_of
-from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, Plan, Stage, private_defaults
-from dpmf.methods.certified.questions import Counts, Fit, Moments, Question, Residuals
+from dpmf.methods.als.defaults import FACTORS as FACTOR_RULE
+from dpmf.methods.als.defaults import private_defaults
+from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, ALSPlan
+from dpmf.methods.als.questions import Moments, Residuals, RidgeFit
+from dpmf.methods.certified.plan import FactorRule, Stage
+from dpmf.methods.certified.questions import Counts, Question
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 from dpmf.ratings import Scale
@@ -58,6 +62,7 @@ _CIPHER = (
 _FORMAT = "dpmf certified federated 1"
 DIGEST_BYTES = 16
 _MOST_USERS = 1 << 20
+_USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
 
 
 class Round(NamedTuple):
@@ -96,8 +101,8 @@ class Agreement:
     dropouts: int = 0
     colluders: int = 0
     n_factors: int | None = None
-    n_rounds: int = private_defaults()["n_epochs"]
-    user_ridge: float = private_defaults()["regularization"]
+    n_rounds: int = _USUAL["n_epochs"]
+    user_ridge: float = _USUAL["regularization"]
     per_item: bool = False
 
     def __post_init__(self) -> None:
@@ -123,13 +128,21 @@ class Agreement:
         return self.n_users - self.dropouts
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> ALSPlan:
         """What will be released; with how many factors follows from public numbers."""
-        plan = Plan(
-            self.n_items, self.n_factors, self.n_rounds, self.per_item, self.user_ridge, self.budget, self.n_users,
-            self.n_pieces,
-        )  # fmt: skip
-        return replace(plan, n_factors=plan.factors(self.n_users))
+        n_factors = self.n_factors
+        if n_factors is None:
+            n_factors = FACTOR_RULE.number(self.budget.epsilon, self.n_users)
+        return ALSPlan(
+            n_items=self.n_items,
+            factors=FactorRule.exactly(n_factors),
+            n_rounds=self.n_rounds,
+            user_ridge=self.user_ridge,
+            budget=self.budget,
+            per_item=self.per_item,
+            n_users=self.n_users,
+            n_pieces=self.n_pieces,
+        )
 
     @cached_property
     def events(self) -> tuple[GaussianEvent, ...]:
@@ -159,10 +172,10 @@ class Agreement:
         """Return how many item factors are told in a round; None if neither factors nor biases are."""
         releases = self.rounds[number].releases
         if FACTORS in releases:
-            return self.plan.n_factors
+            return self.plan.most_factors
         return 0 if BIASES in releases else None
 
-    def questions(self, number: int, weights: NDArray[np.float64], fit: Fit | None) -> tuple[Question, ...]:
+    def questions(self, number: int, weights: NDArray[np.float64], fit: RidgeFit | None) -> tuple[Question, ...]:
         """Return what a round asks for, given what is released by then. All other numbers in it are agreed upon."""
         found: list[Question] = []
         for what in self.rounds[number].releases:
@@ -212,7 +225,7 @@ class Agreement:
         }  # fmt: skip
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
 
-    def guarantee(self, assumptions: Sequence[str], *, seeded: bool) -> Guarantee:
+    def guarantee(self, assumptions: Sequence[str], seeded: bool) -> Guarantee:
         """Return what is promised against the recommender, and against whoever sees what is published."""
         thin = (
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "

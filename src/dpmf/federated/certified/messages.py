@@ -23,7 +23,7 @@ from dpmf.federated.certified.agreement import DIGEST_BYTES, Agreement
 from dpmf.federated.wire.masks import SEED_BYTES
 from dpmf.federated.wire.messages import Handles, Reader, head, listed
 from dpmf.federated.wire.refusals import Refused
-from dpmf.methods.certified.questions import Fit
+from dpmf.methods.als.questions import RidgeFit
 from dpmf.ratings import Scale
 
 _PENALTIES = struct.Struct("<ddd")
@@ -55,7 +55,7 @@ class Inquiry:
     digest: bytes
     mask_seed: bytes
     weights: NDArray[np.float64]
-    fit: Fit | None
+    fit: RidgeFit | None
 
     def for_user(self, mask_seed: bytes) -> Inquiry:
         """Return the same question with another seed."""
@@ -84,7 +84,7 @@ class Inquiry:
                 raise Refused("a penalty is out of range")
             if not (np.abs(c).max() <= _LARGEST and np.abs(V).max(initial=0.0) <= _LARGEST):
                 raise Refused("a bias or a factor is out of range")
-            fit = Fit(Scale(*agreement.scale).middle, c, V, ridge_b, ridge_u, length)
+            fit = RidgeFit(Scale(*agreement.scale).middle, c, V, ridge_b, ridge_u, length)
         reader.end()
         if not (weights.min() >= 0 and weights.max() <= _LARGEST):
             raise Refused("a weight is out of range")

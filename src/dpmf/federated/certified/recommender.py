@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Expected, Inquiry, Total
 from dpmf.federated.wire.channels import Channel, KeyPair
@@ -25,13 +25,11 @@ from dpmf.federated.wire.directory import Directory
 from dpmf.federated.wire.masks import mask_words, new_seed
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
-from dpmf.methods.certified.questions import Counts, Fit, Noisy, Question, Residuals
+from dpmf.methods.als.questions import Residuals, RidgeFit
+from dpmf.methods.certified.questions import Counts, Noisy, Question
+from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
-
-
-class RoundLost(DpmfError):
-    """Too few people answered, or no total came: there is no sum, and the round stays charged."""
 
 
 class Recommender:
@@ -113,7 +111,7 @@ class Recommender:
         If some dropped out, sums are scaled as if all had answered; so is the noise.
 
         Raises:
-            RoundLost: there is no sum.
+            StageLost: there is no sum.
         """
         total, questions, seeds = self._total, self._questions, self._seeds
         if not questions:
@@ -121,7 +119,7 @@ class Recommender:
         number, self.round = self.round, self.round + 1
         self._total, self._questions, self._seeds = None, (), {}
         if total is None or not len(total.users):
-            raise RoundLost(f"round {number} was discarded: too few people answered; it stays charged")
+            raise StageLost(f"round {number} was discarded: too few people answered; it stays charged")
         sums = self._unmasked(total, seeds)
         return tuple(
             self._noisy(question, part.reshape(question.shape), len(total.users))
@@ -140,10 +138,10 @@ class Recommender:
         return ring.signed(words)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:
-        bound, scale = question.sensitivity(self._agreement.plan), self._agreement.n_users / n_answers
+        bound, scale = question.sensitivity(self._agreement.budget.neighbours), self._agreement.n_users / n_answers
         spread = math.sqrt(n_answers / self._agreement.n_pieces)  # there is more noise than there has to be
-        values = sums / self.mechanism.steps(question.what, bound)
-        return Noisy(values * scale, self.mechanism.sd(question.what, bound) * spread * scale)
+        steps = self.mechanism.steps(question.what, bound)
+        return Noisy(sums / steps * scale, self.mechanism.sd(question.what, bound) * spread * scale, steps)
 
     def __repr__(self) -> str:
         return f"Recommender(round {self.round} of {len(self._agreement.rounds)})"
@@ -152,7 +150,7 @@ class Recommender:
         raise InvalidArgument("the recommender cannot be copied or pickled: masks would be used twice")
 
 
-def _told(questions: Sequence[Question]) -> tuple[NDArray[np.float64], Fit | None]:
+def _told(questions: Sequence[Question]) -> tuple[NDArray[np.float64], RidgeFit | None]:
     """Return the weights and the fit that the questions of a round have in common."""
     last = questions[-1]
     if isinstance(last, Counts):

@@ -10,46 +10,41 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.grid import checksum_of
+from dpmf.engine.stored import Room
 from dpmf.engine.threads import thread_count
-from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
-from dpmf.federated.certified.recommender import Recommender, RoundLost
+from dpmf.federated.certified.recommender import Recommender
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 from dpmf.federated.simulate.population import AFTERWARDS, BEFORE_ANSWERING, Population
 from dpmf.federated.simulate.traffic import Traffic
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.als.central import FittedPeople
-from dpmf.methods.als.certified import PrivateRounds
-from dpmf.methods.als.plan import Stage, private_defaults
-from dpmf.methods.certified.questions import Noisy, Question
-from dpmf.methods.certified.run import private_run
-from dpmf.methods.certified.shares import personal_shares
-from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
-from dpmf.methods.snapshots import fingerprint_of, identity_of
-from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.privacy import Budget, Guarantee
-from dpmf.privacy.guarantee import SEEDED
+from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.base import Callback, RunOptions
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.stages import StageLost
+from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.foldin import folded
+from dpmf.model import Model, Release, Ridge
+from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
-from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 
-logger = logging.getLogger(__name__)
-Callback = Callable[[EpochRecord], bool | None]
 _USUALLY = 0.9  # of those who are online on average, so many nearly always are
 
 
@@ -79,8 +74,8 @@ class CertifiedScenario:
     come: float = 1.0
     leave: float = 0.0
     n_factors: int | None = None
-    n_epochs: int = private_defaults()["n_epochs"]
-    regularization: float = private_defaults()["regularization"]
+    n_epochs: int = Agreement.n_rounds
+    regularization: float = Agreement.user_ridge
     per_item: bool = False
     items_public: bool = False
     seed: int = 0
@@ -187,32 +182,38 @@ def simulate_certified(
         ledger: where to enter what the run will release, before anybody is asked.
     """
     declared(ratings, scenario.items_public)
-    agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
-    if seeded:
-        logger.warning("%s", SEEDED)
-    facts = [*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])]
-    guarantee = agreement.guarantee(facts, seeded=seeded)
-    shares = personal_shares(ratings.user_ids, scenario.budget, agreement.events, user_budgets)
-    run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
-    began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)
-    with private_run(checkpoint, identity, agreement.stages, seeded) as stages:
-        stages.enter(ledger, ratings.name or "release", guarantee)
-        history = stages.carry_out(run, tuple(callbacks))
-        run.mechanism.finish()
-    return run.outcome(guarantee, history, time.perf_counter() - began)
-
-
-def _identity(ratings: Ratings, scenario: CertifiedScenario, shares: NDArray[np.float64]) -> dict[str, Any]:
+    agreement, threads = scenario.agreement(ratings), thread_count(n_threads)
+    public = PublicALS(agreement.plan, ratings.scale, ratings.catalogue.ids.keys, scenario.seed)
     settings = {"name": "simulate certified", **asdict(scenario)}
     del settings["budget"]  # stands by itself, so that a refusal names it
-    return identity_of(
-        settings, ratings, fingerprint_of(ratings), budget=str(scenario.budget),
-        user_budgets=f"{checksum_of((shares,)):08x}",
-    )  # fmt: skip
+    terms = Terms(settings, public_facts(ratings.catalogue), scenario.noise_seed)
+    parties: list[Parties] = []
+
+    def partner(shares: NDArray[np.float64], noise: Noise, room: Room) -> Parties:
+        parties.append(Parties(ratings, scenario, agreement, threads, shares))
+        return parties[0]
+
+    began, options = time.perf_counter(), RunOptions(threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+    found = certify(public, ratings, terms, options, guarantee=agreement.guarantee, partner=partner)
+    seconds = time.perf_counter() - began
+    facts = {name: value for name, value in asdict(scenario).items() if name not in ("budget", "noise_seed")}
+    bias, factors = public.ridge
+    release = Release(
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=public.mean,
+        item_factors=public.V,
+        item_biases=public.c,
+        ridge=Ridge(bias=bias, factors=factors),
+        configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
+        guarantee=found.guarantee,
+    )
+    model = folded(release, ratings, found.history, found.room)
+    return parties[0].outcome(model, seconds)
 
 
-class CertifiedSimulation:
-    """All parties, and who is online; a run of private least squares that asks them."""
+class Parties:
+    """All parties, and who is online: the partner of a certified run who asks people, each on a side of their own."""
 
     def __init__(
         self,
@@ -226,36 +227,20 @@ class CertifiedSimulation:
         self.recommender = Recommender(agreement)
         self.third_party = ThirdParty(agreement, self.recommender.public)
         self.recommender.meet(self.third_party.public)
-        self.mechanism: Mechanism = self.recommender.mechanism
-        keys = ratings.catalogue.ids.keys
-        self.public = PrivateRounds(agreement.plan, ratings.scale, keys, self, scenario.seed)
         self.population = Population(np.arange(ratings.n_users), scenario.come, scenario.leave, scenario.seed)
         self.users: dict[int, User] = {}
-        self.traffic, self.fitted = Traffic(), FittedPeople(ratings, n_threads)
+        self.traffic = Traffic()
+        self._errors = RatingsAnswerer(ratings, np.ones(ratings.n_users), n_threads)
         self.rounds = self.discarded = self._chosen = 0
         self._first: int | None = None  # the number of the first round that this process plays
-        self._lost: set[int] = set()  # numbers of rounds of factors
 
-    def measure(self, stage: Stage) -> None:
-        """Carry out a stage; if one of its rounds is lost, what is left of it is given up."""
+    def begin(self, stage: Stage) -> None:
+        """Leave out the rounds of earlier stages that were not played."""
         first = self.agreement.first_round(stage)
         self._first = first if self._first is None else self._first
         self.recommender.skip_to(first)
-        try:
-            self.public.measure(stage)
-        except RoundLost:
-            if stage == self.agreement.stages[0]:
-                raise BudgetExceeded(
-                    "too few people answered in the first stage, without which nothing can be learnt: its budget is "
-                    "spent; begin anew, which is charged anew, and tolerate more drop-outs"
-                ) from None
-            logger.warning("%s was lost, for too few people answered: it stays charged, and is left out", stage.name)
-            for round_ in self.agreement.rounds[self.recommender.round :]:
-                for what in round_.releases if round_.stage == self.agreement.stages.index(stage) else ():
-                    self.mechanism.forfeit(what)
-            self._lost |= {stage.round + 1} if stage.round is not None else set()
 
-    def ask(self, *questions: Question) -> tuple[Noisy, ...]:
+    def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
         """Play a round of the protocol."""
         while self._chosen < self.recommender.round:
             self._choose()  # the chance of rounds that another process carried out
@@ -289,15 +274,23 @@ class CertifiedSimulation:
         self.traffic.third_party_seconds.add(third_party_seconds)
         try:
             return self.recommender.take()
-        except RoundLost:
+        except StageLost:
             self.discarded += 1
             raise
         finally:
             self.traffic.recommender_seconds.add(time.perf_counter() - began - spent - third_party_seconds)
 
     def forfeit(self, what: str) -> None:
-        """Give up a release that is not needed."""
-        self.mechanism.forfeit(what)
+        """Give up the next release of an event: it stays charged."""
+        self.recommender.forfeit(what)
+
+    def finish(self) -> None:
+        """Refuse to end before everything in the plan was asked for or given up."""
+        self.recommender.mechanism.finish()
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the root mean squared error on all ratings: only who simulates can know it."""
+        return self._errors.error(fit)
 
     def user(self, number: int) -> User:
         """Return a user's side, made when it is first needed."""
@@ -327,50 +320,22 @@ class CertifiedSimulation:
         population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
         return moments
 
-    def settle(self, stage: Stage) -> None:
-        """Let everybody compute their own part from what is public after a stage."""
-        final = stage.round == self.agreement.plan.n_rounds - 1
-        self.fitted.solve(self.public.fit(biases_only=stage.round is None, final=final))
-
-    def solve_users(self, *, final: bool = False) -> None:
-        """Let everybody compute their own part from what is public."""
-        self.fitted.solve(self.public.fit(final=final))
-
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far."""
-        return self.public.released()
-
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned."""
-        self.public.take_up(tensors)
-
-    def training_error(self) -> float:
-        """Return the root mean squared error on all ratings: only who simulates can know it."""
-        return self.fitted.error(self.public)
-
-    def outcome(self, guarantee: Guarantee, history: Iterable[EpochRecord], seconds: float) -> CertifiedOutcome:
+    def outcome(self, model: Model, seconds: float) -> CertifiedOutcome:
         """Return what came out."""
-        of, public = self.ratings, self.public
-        self.solve_users(final=True)
-        facts = {name: value for name, value in asdict(self.scenario).items() if name not in ("budget", "noise_seed")}
-        bias, factors = public.ridge
-        release = Release(
-            items=of.catalogue, scale=of.scale, mean=public.mean, item_factors=public.V, item_biases=public.c,
-            ridge=Ridge(bias=bias, factors=factors), guarantee=guarantee,
-            configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
-        )  # fmt: skip
-        kept = tuple(record for record in history if record.epoch not in self._lost)
-        model = Model(release, of.user_ids, self.fitted.U, self.fitted.b, of.indptr, of.items, kept)
-        refusals = [
-            self.recommender.refusals,
-            self.third_party.refusals,
-            *(one.refusals for one in self.users.values()),
-        ]
+        refusals = [self.recommender.refusals, self.third_party.refusals]
+        refusals += [user.refusals for user in self.users.values()]
         rounds = len(self.agreement.rounds) if self._first is None else self._first + self.rounds
         return CertifiedOutcome(
-            model, self.agreement, rounds, self.discarded, THIRD_PARTY_SEES, self.traffic, seconds,
-            len(self.users), sum(one.by_reason.total() for one in refusals),
-        )  # fmt: skip
+            model=model,
+            agreement=self.agreement,
+            rounds=rounds,
+            discarded=self.discarded,
+            against_third_party=THIRD_PARTY_SEES,
+            traffic=self.traffic,
+            seconds=seconds,
+            took_part=len(self.users),
+            refused=sum(one.by_reason.total() for one in refusals),
+        )
 
 
 def noise_of(noise_seed: int | None, number: int) -> Noise:

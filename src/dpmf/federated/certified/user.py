@@ -24,7 +24,7 @@ from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_words
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
-from dpmf.methods.certified.questions import Answers, People, Question, add_answers
+from dpmf.methods.certified.questions import Csr, Fitted, People, Question
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 
@@ -58,7 +58,7 @@ class User:
         after: int = -1,
     ) -> None:
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
-        self._agreement, self._people = agreement, People(own, own, np.array([share], np.float64))
+        self._agreement, self._people = agreement, People.of(own, np.array([share], np.float64))
         self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_pieces)
         keys = KeyPair()
         self.public = keys.public
@@ -91,9 +91,13 @@ class User:
 
     def _noisy(self, question: Question) -> NDArray[np.int64]:
         """Answer a question on the grid, and add a piece of noise."""
-        bound = question.sensitivity(self._agreement.plan)
-        sums = np.zeros(question.shape, np.int64)
-        add_answers(question, self._people, 0, 1, self._mechanism.steps(question.what, bound), sums)
+        bound = question.sensitivity(self._agreement.budget.neighbours)
+        sums, fit, fitted = np.zeros(question.shape, np.int64), question.needs(), None
+        people = question.prepared(self._people)
+        if fit is not None:
+            fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
+            fit.solve(people.solving, 0, 1, fitted)
+        question.add(people, fitted, 0, 1, self._mechanism.steps(question.what, bound), sums)
         try:
             return self._mechanism.noisy(question.what, sums, bound).reshape(-1)
         except BudgetExceeded:
@@ -112,11 +116,11 @@ class User:
         raise InvalidArgument("a user cannot be copied or pickled: ratings, noise and keys stay where they are")
 
 
-def _cleaned(items: NDArray[Any], values: NDArray[Any], agreement: Agreement) -> Answers:
+def _cleaned(items: NDArray[Any], values: NDArray[Any], agreement: Agreement) -> Csr:
     """Return ratings of items of the catalogue, in ascending order and once each, on the scale."""
     if items.shape != values.shape or items.ndim != 1:
         raise InvalidArgument("a user needs as many items as ratings")
     valid = (items >= 0) & (items < agreement.n_items) & np.isfinite(values)
     kept, first = np.unique(items[valid].astype(np.int32), return_index=True)
     rated = np.clip(values[valid][first], *agreement.scale).astype(np.float32)
-    return Answers(np.array([0, len(kept)], np.int64), kept, rated)
+    return Csr(np.array([0, len(kept)], np.int64), kept, rated)

@@ -1,10 +1,10 @@
-"""The rounds of private alternating least squares; see docs/proofs/als.md for why they are private.
+"""Certified alternating least squares, the public half; see docs/proofs/als.md for the proof.
 
 Released are, each with Gaussian noise: the number of users, unless it is public; how often items are rated, twice; sums
 that item biases are made of; and in every round second moments of the users' factors and sums that item factors are
-made of. All of them are answers to `dpmf.methods.certified.questions`, in which everybody's part is bounded; who sums
-them, and how noise gets into the sum, is the business of whoever asks. Nothing here sees ratings, and what is done with
-noisy sums (averaging over rounds, shrinking) costs nothing.
+made of. All of them are answers to questions (`dpmf.methods.als.questions`), in which everybody's part is bounded; who
+sums them, and how noise gets into the sum, is not decided here. Nothing here sees ratings, and what is done with noisy
+sums (averaging over rounds, shrinking) costs nothing.
 
 Rounds do not start over. Each measures what is still missing, with residuals small enough to be clipped tightly, and
 the measurements of all rounds are averaged: so the noise of all rounds together counts, not that of the last alone.
@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
-from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, Plan, Stage
+from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
+from dpmf.methods.als.questions import Moments, Residuals, RidgeFit
 from dpmf.methods.certified.estimate import Estimate, standardized
-from dpmf.methods.certified.questions import Asking, Counts, Fit, Headcount, Moments, Residuals
+from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.questions import Counts, Headcount
+from dpmf.methods.certified.stages import Conversation
 from dpmf.ratings import Scale
 from dpmf.streams import stream_key
 
@@ -48,21 +51,19 @@ _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the
 
 
 @dataclass(eq=False)
-class PrivateRounds:
-    """The public half of a run: what it asks people for, and what it makes of noisy sums. It knows no ratings.
+class PublicALS:
+    """What a run asks people for, and what it makes of noisy sums. It knows no ratings.
 
     Args:
         plan: the public facts.
         scale: of ratings.
         keys: of the catalogue's items, from which the start is drawn.
-        people: answer questions, with noise.
         seed: of the public start.
     """
 
-    plan: Plan
+    plan: ALSPlan
     scale: Scale
     keys: NDArray[np.uint64]
-    people: Asking
     seed: int
     c: Floats = field(init=False)
     V: Floats = field(init=False)
@@ -77,7 +78,7 @@ class PrivateRounds:
         self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
 
     def _set_factors(self, K: int) -> None:
-        """Let there be so many factors, all of them 0."""
+        """Set the number of factors, all of them 0."""
         self.V = np.zeros((self.plan.n_items, K), np.float32)
         self._factors = Estimate.nothing(self.plan.n_items, K)
 
@@ -94,25 +95,22 @@ class PrivateRounds:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
         return float(relative * max(self.V.shape[1], 1) / _MEAN_SQUARE * self.error**2)
 
-    def measure(self, stage: Stage) -> None:
-        """Release what a stage releases, and make of it what is public."""
+    def converse(self, stage: Stage) -> Conversation:
+        """Yield the questions of a stage, and make public state of the noisy answers."""
         if stage.round is not None:
-            self._measure_factors(stage.round)
-        elif BIASES in stage.releases:
-            self._measure_biases()
-        else:
-            self._measure_popularity()
+            return self._measure_factors(stage.round)
+        return self._measure_biases() if BIASES in stage.releases else self._measure_popularity()
 
-    def fit(self, *, biases_only: bool = False, final: bool = False) -> Fit:
-        """Return what everybody fits their own bias and factors to, once a stage is over, or the whole run."""
-        return self._fit(self.V[:, :0] if biases_only else self.V, self.plan.user_ridge if final else _EARLY_RIDGE)
+    def fit_after(self, stage: Stage) -> RidgeFit:
+        """Return what everybody fits their own bias and factors to once a round is over."""
+        return self._fit(self.V, self.plan.user_ridge if stage.round == self.plan.n_rounds - 1 else _EARLY_RIDGE)
 
-    def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> Fit:
+    def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         bias, factors = self._bias_penalty, self._penalty(penalty)
-        return Fit(self.mean, self.c.copy(), np.array(V, order="C"), bias, factors, length)
+        return RidgeFit(self.mean, self.c.copy(), np.array(V, order="C"), bias, factors, length)
 
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far, functions of noisy sums all of it; with it and the ratings a run can go on."""
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far, functions of noisy sums all of it."""
         return {
             "c": self.c,
             "V": self.V,
@@ -124,8 +122,8 @@ class PrivateRounds:
             "factors": np.stack([self._factors.value, self._factors.variance]),
         }
 
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned; `settle` then makes the users' part of it."""
+    def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Set what `state` returned."""
         self._set_factors(tensors["V"].shape[1])
         self.c[:], self.V[:], self.n_users = tensors["c"], tensors["V"], float(tensors["n_users"][0])
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
@@ -134,40 +132,36 @@ class PrivateRounds:
         self._level_known = bool(np.isfinite(self._biases.variance).any()) and self._has_level()
         self._factors = Estimate(*np.array(tensors["factors"]))
 
-    def _measure_popularity(self) -> None:
+    def _measure_popularity(self) -> Conversation:
         """Release how many people there are and how much weight items get; choose factors and weights in between."""
-        self.n_users = self._number_of_users()
-        self._set_factors(self.plan.factors(self.n_users))
-        (first,) = self.people.ask(Counts(POPULARITY, np.ones(self.plan.n_items)))
+        if self.plan.n_users is None:
+            (count,) = yield (Headcount(USERS),)
+            self.n_users = max(float(count.values[0]), 3 * count.sd, 1.0)  # never less than noise alone may say
+        else:
+            self.n_users = float(self.plan.n_users)
+        self._set_factors(self.plan.n_factors(self.n_users))
+        (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
         self.weights = np.maximum(first.values, 2 * first.sd) ** -_RARE_EXPONENT
         self.weights /= self.weights.max()
-        (second,) = self.people.ask(Counts(WEIGHTS, self.weights))
+        (second,) = yield (Counts(WEIGHTS, self.weights),)
         self.totals = np.maximum(second.values, second.sd)
         self.popularity = standardized(np.log(self.totals))
 
-    def _number_of_users(self) -> float:
-        """Return how many people there are, if that is not public with noise; never less than noise alone may say."""
-        if self.plan.n_users is not None:
-            return float(self.plan.n_users)
-        (count,) = self.people.ask(Headcount(USERS))
-        return max(float(count.values[0]), 3 * count.sd, 1.0)
-
-    def _measure_biases(self, what: str = BIASES) -> None:
-        """Release sums of residuals, and make item biases of them."""
-        (sums,) = self.people.ask(self._residuals(what, self.fit(biases_only=True), 1.0))
+    def _measure_biases(self, what: str = BIASES) -> Conversation:
+        """Ask for sums of residuals, and make item biases of them."""
+        (sums,) = yield (self._residuals(what, self._fit(self.V[:, :0], _EARLY_RIDGE), 1.0),)
         self._refine_biases(sums.values[:, 0], sums.sd, 1.0)
 
-    def _measure_factors(self, number: int) -> None:
-        """Release moments and sums, and make item factors and biases of them; rounds count from 0."""
+    def _measure_factors(self, number: int) -> Conversation:
+        """Ask for moments and sums, and make item factors and biases of them; rounds count from 0."""
         K = self.V.shape[1]
         if not K:  # it was not known when the budget was shared out: all that is left goes into biases
-            self.people.forfeit(MOMENTS)
-            self._measure_biases(FACTORS)
+            yield from self._measure_biases(FACTORS)
             return
         first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
-        fit = self._start() if first else self.fit()
+        fit = self._start() if first else self._fit(self.V, _EARLY_RIDGE)
         height = self.plan.height(self.n_users)
-        moments, sums = self.people.ask(
+        moments, sums = yield (
             Moments(MOMENTS, fit, RADIUS, self.weights if self.plan.per_item else None),
             self._residuals(FACTORS, fit, height),
         )
@@ -181,10 +175,10 @@ class PrivateRounds:
         if not first and number < self.plan.n_rounds - 1:
             self._rescale(float(np.trace(shared)))
 
-    def _residuals(self, what: str, fit: Fit, height: float) -> Residuals:
+    def _residuals(self, what: str, fit: RidgeFit, height: float) -> Residuals:
         return Residuals(what, self.weights, fit, self.clip, RADIUS, height)
 
-    def _start(self) -> Fit:
+    def _start(self) -> RidgeFit:
         """Return first item factors, to which people fit factors of one length; they are not released.
 
         What is released already suggests a few directions: people differ in how much they care for what is popular and

@@ -28,6 +28,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,14 @@ from dpmf.engine.sides import Side
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import add_gramian, observed_error, solve_observed, solve_rated
+from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
 from dpmf.methods.snapshots import fingerprint_of, keep, snapshots_of, take_up
-from dpmf.model import EpochRecord
+from dpmf.model import EpochRecord, Model, Release, Ridge
+from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
 
-Callback = Callable[[EpochRecord], bool | None]
 Array = NDArray[np.float32]
 MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for dozens of squares of so many
 EXPONENT = 0.6
@@ -72,6 +74,34 @@ class Factorization:
     item_factors: Array
     item_biases: Array
     history: tuple[EpochRecord, ...]
+
+
+def fit_explicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str, Any], options: RunOptions) -> Model:
+    """Return a model of exact solutions.
+
+    Args:
+        ratings: all of them.
+        counted: what to learn from, perhaps fewer.
+        configuration: the settings of the method.
+        options: threads, callbacks and checkpoint.
+    """
+    settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
+    found = factorize_ratings(counted, **settings, **how)
+    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+    penalty = settings["regularization"]
+    release = Release(
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=found.mean,
+        item_factors=found.item_factors,
+        item_biases=found.item_biases,
+        ridge=Ridge(BIAS_PART * penalty, penalty * unit, EXPONENT),
+        configuration=dict(configuration),
+        guarantee=Guarantee.none(),
+    )
+    users = ratings.user_ids, found.user_factors, found.user_biases
+    return Model(release, *users, ratings.indptr, ratings.items, found.history)
 
 
 def factorize_ratings(

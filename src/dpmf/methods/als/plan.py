@@ -1,133 +1,76 @@
-"""What a run of private alternating least squares will release, known before it starts.
+"""What a certified run of alternating least squares will release, for ratings and for implicit feedback.
 
->>> from dpmf.privacy import Budget
->>> plan = Plan(n_items=100, n_factors=2, n_rounds=3, per_item=False, user_ridge=0.5, budget=Budget(1))
+>>> from dpmf.methods.als.defaults import FACTORS
+>>> plan = ALSPlan(n_items=100, factors=FactorRule.exactly(2), n_rounds=3, user_ridge=0.5, budget=Budget(1))
 >>> [stage.name for stage in plan.stages()][-1], len(plan.events())
 ('round 3', 6)
+>>> implicit = ImplicitPlan(n_items=100, factors=FACTORS, n_rounds=3, user_ridge=1.0, budget=Budget(1), alpha=1.0)
+>>> [stage.name for stage in implicit.stages()], len(implicit.events())
+(['the count of items', 'round 1', 'round 2', 'round 3'], 4)
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
-from dpmf.privacy.budget import Budget
+from dpmf.methods.als.defaults import bias_height, popularity_height, popularity_share
+from dpmf.methods.certified.plan import FactorRule, Plan, Stage
+from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.privacy.events import GaussianEvent
 
 USERS, POPULARITY, WEIGHTS = "number of users", "item popularity", "item weights"
 BIASES, MOMENTS, FACTORS = "item biases", "user moments", "item factors"
-_FACTORS, _FACTOR_POINT = (2, 16), 20_000  # fewest and most; where they begin to grow, in epsilon times users
-_NO_FACTORS = 3_000  # up to there they may be a loss, likewise
-_ROUNDS = 6
-_USER_RIDGE = 0.5
-_HEIGHTS, _HEIGHT_POINT = (0.5, 2.0), 5_000  # least and most; where it is 1, in epsilon times users
-_HEIGHT_EXPONENT = 0.5  # of that point over epsilon times users
 _SHARES = {USERS: 0.0005, POPULARITY: 0.03, WEIGHTS: 0.03}
 _BIAS_SHARE = 0.05
 _MOMENT_SHARE = 0.001
 _ITEM_MOMENT_SHARE = 0.1
 _BIAS_PASSES, _LONE_BIAS_PASSES = 1, 6  # before the rounds, and where there are none
-
-
-def private_defaults() -> dict[str, Any]:
-    """Return what the method chooses where nothing was said, from public facts alone; factors are chosen later."""
-    return {"n_epochs": _ROUNDS, "regularization": _USER_RIDGE}
-
-
-class Stage(NamedTuple):
-    """A part of a run that is carried out as a whole, or lost.
-
-    Attributes:
-        name: in words.
-        releases: what it releases, in this order.
-        round: the number of the round, from 0; None for what comes before the rounds.
-    """
-
-    name: str
-    releases: tuple[str, ...]
-    round: int | None = None
+_IMPLICIT_MOMENT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class FactorRule:
-    """How many factors a run has, if nobody said how many.
-
-    Attributes:
-        least, most: the fewest and the most.
-        point: up to so much in epsilon times users there are the fewest; from there on they grow with its root.
-        nothing: up to so much there are none: there is only noise to be found.
-
-    >>> rule = FactorRule(2, 16, 10_000, 1_000)
-    >>> [rule.number(1.0, users) for users in (500, 5_000, 40_000, 10**9)]
-    [0, 2, 4, 16]
-    """
-
-    least: int
-    most: int
-    point: float
-    nothing: float = 0.0
-
-    def number(self, epsilon: float, n_users: float) -> int:
-        """Return the number for so many users, as counted with noise."""
-        mass = epsilon * n_users
-        return round(min(max(self.least * math.sqrt(mass / self.point), self.least), self.most)) * (mass > self.nothing)
-
-
-class PrivatePlan(ABC):
-    """What plans of private runs have in common."""
-
-    n_factors: int | None
-    budget: Budget
-
-    @property
-    @abstractmethod
-    def rule(self) -> FactorRule:
-        """How K is chosen, if it was not given."""
-
-    @property
-    def most_factors(self) -> int:
-        """The most that K may be."""
-        return self.rule.most if self.n_factors is None else self.n_factors
-
-    def factors(self, n_users: float) -> int:
-        """Return K for so many users, as released."""
-        return self.rule.number(self.budget.epsilon, n_users) if self.n_factors is None else self.n_factors
-
-    @property
-    def replaced(self) -> float:
-        """By how much the distance of two contributions may exceed the bound on one."""
-        return 2.0 if self.budget.neighbours == "replace" else 1.0
-
-    @property
-    def count_replaced(self) -> float:
-        """Likewise for contributions that have no negative part: those of two people are at right angles at most."""
-        return math.sqrt(2.0) if self.budget.neighbours == "replace" else 1.0
-
-
-@dataclass(frozen=True)
-class Plan(PrivatePlan):
+class _Rounds(Plan):
     """What is public about a run before it starts.
 
     Attributes:
         n_items: the size of the catalogue.
-        n_factors: K; with 0 there are item biases only. None lets the number of users decide, once it is released.
+        factors: how many factors there will be; with 0 there are item biases, or popularity, only.
         n_rounds: how often factors are measured.
-        per_item: whether second moments are measured for every item, not once for all.
-        user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
+        user_ridge: the penalty on a user's factors, relative to what their assumed spread suggests.
         budget: what may be spent.
-        n_users: how many people there are, if that is public; None if it is released, with noise.
-        n_pieces: how many pieces of noise are sure to be in a sum, where everybody adds one of their own.
     """
 
     n_items: int
-    n_factors: int | None
+    factors: FactorRule
     n_rounds: int
-    per_item: bool
     user_ridge: float
     budget: Budget
+
+    @property
+    def most_factors(self) -> int:
+        """The most factors that an item may get."""
+        return self.factors.most
+
+    def n_factors(self, n_users: float) -> int:
+        """Return K for a noisy count of users."""
+        return self.factors.number(self.budget.epsilon, n_users)
+
+    def _round_stages(self) -> tuple[Stage, ...]:
+        rounds = range(self.n_rounds if self.most_factors else 0)
+        return tuple(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+
+
+@dataclass(frozen=True)
+class ALSPlan(_Rounds):
+    """What is public about a run on ratings before it starts.
+
+    Attributes:
+        per_item: whether second moments are measured for every item, not once for all.
+        n_users: how many people there are, if that is public; None if it is released, with noise.
+        n_pieces: how many shares of noise are sure to be in a sum, where everybody adds one of their own.
+    """
+
+    per_item: bool = False
     n_users: int | None = None
     n_pieces: int = 1
 
@@ -154,10 +97,9 @@ class Plan(PrivatePlan):
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        first = Stage("the count of ratings", self._counts)
+        first = Stage("the count of ratings", self._counts, essential=True)
         passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(self._passes)]
-        rounds = range(self.n_rounds if self.most_factors else 0)
-        return first, *passes, *(Stage(f"round {number + 1}", (MOMENTS, FACTORS), number) for number in rounds)
+        return first, *passes, *self._round_stages()
 
     @property
     def _counts(self) -> tuple[str, ...]:
@@ -167,16 +109,43 @@ class Plan(PrivatePlan):
     def _passes(self) -> int:
         return _BIAS_PASSES if self.most_factors else _LONE_BIAS_PASSES
 
-    @property
-    def rule(self) -> FactorRule:
-        """How K is chosen."""
-        return FactorRule(*_FACTORS, _FACTOR_POINT, _NO_FACTORS)
-
     def height(self, n_users: float) -> float:
-        """How much the bias counts beside the factors: the less can be learnt, the more.
+        """Return how much the bias counts beside the factors, for a noisy count of users."""
+        return bias_height(self.budget.epsilon, n_users)
 
-        Args:
-            n_users: how many there are, as released.
-        """
-        least, most = _HEIGHTS
-        return float(min(max((_HEIGHT_POINT / (self.budget.epsilon * n_users)) ** _HEIGHT_EXPONENT, least), most))
+
+@dataclass(frozen=True)
+class ImplicitPlan(_Rounds):
+    """What is public about a run on implicit feedback before it starts.
+
+    Attributes:
+        alpha: how much more an item that a person has weighs in the fit than one that they do not have.
+    """
+
+    alpha: float = 1.0
+
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for."""
+        m, K, T = self.n_items, self.most_factors, self.n_rounds
+        users = Part(USERS, _SHARES[USERS], 1, 1)
+        if not K:
+            return gaussian_events(self.budget, [users, Part(POPULARITY, 1 - _SHARES[USERS], 1, m)])
+        share = popularity_share(self.budget.epsilon)
+        left = 1 - _SHARES[USERS] - share
+        triangle = (K + 1) * (K + 2) // 2
+        parts = [
+            users,
+            Part(POPULARITY, share, 1, m),
+            Part(MOMENTS, _IMPLICIT_MOMENT_SHARE * left, T, T * triangle),
+            Part(FACTORS, (1 - _IMPLICIT_MOMENT_SHARE) * left, T, T * m * (K + 1)),
+        ]
+        return gaussian_events(self.budget, parts)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run, in order; together they make every release once."""
+        return Stage("the count of items", (USERS, POPULARITY), essential=True), *self._round_stages()
+
+    @property
+    def height(self) -> float:
+        """How much popularity counts beside the factors."""
+        return popularity_height(self.budget.epsilon)

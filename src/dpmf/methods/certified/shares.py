@@ -6,8 +6,8 @@ that is released is (w · gdp)-Gaussian private for that user, if it is gdp-Gaus
 >>> from dpmf.privacy.calibration import Part, gaussian_events
 >>> from dpmf.ratings.ids import Ids
 >>> events = gaussian_events(Budget(2.0), [Part("item sums", share=1, coordinates=40)])
->>> shares = personal_shares(Ids(np.array([1, 2, 3])), Budget(2.0), events, {2: 1.0, 3: 9.0})
->>> shares.round(3).tolist()
+>>> wanted = personal_epsilons(Ids(np.array([1, 2, 3])), Budget(2.0), {2: 1.0, 3: 9.0})
+>>> gaussian_shares(wanted, Budget(2.0), events).round(3).tolist()
 [1.0, 0.528, 1.0]
 """
 
@@ -29,26 +29,16 @@ from dpmf.ratings.ids import Ids
 _HAIR = 1e-9  # more than the accountant can lose to rounding
 
 
-def personal_shares(
-    users: Ids, budget: Budget, events: Sequence[GaussianEvent], epsilons: Mapping[Any, float] | None
-) -> NDArray[np.float64]:
-    """Return the weight of every user, from 0 to 1.
-
-    Args:
-        users: all of them; those without an ε of their own have weight 1.
-        budget: the ε and δ of the release.
-        events: what the release consists of, within that budget.
-        epsilons: ε by user id, 0 for "leave me out". Ids of people who are not among the users are passed over: a list
-            may name everybody who was asked.
-    """
-    paid, place = np.unique(personal_epsilons(users, budget, epsilons), return_inverse=True)
-    return np.array([_weight(float(epsilon), budget, events) for epsilon in paid])[place]
-
-
 def personal_epsilons(users: Ids, budget: Budget, epsilons: Mapping[Any, float] | None) -> NDArray[np.float64]:
     """Return the ε that every user pays at most: their own, or that of the budget if it is smaller or they named none.
 
     The list is for whoever holds the data, and not to be published.
+
+    Args:
+        users: all of them.
+        budget: the ε and δ of the release.
+        epsilons: ε by user id, 0 for "leave me out". Ids of people who are not among the users are ignored: a list may
+            name everybody who was asked.
 
     >>> personal_epsilons(Ids(np.array([1, 2, 3])), Budget(2.0), {2: 1.0, 3: 9.0}).tolist()
     [2.0, 1.0, 2.0]
@@ -61,6 +51,20 @@ def personal_epsilons(users: Ids, budget: Budget, epsilons: Mapping[Any, float] 
         if place is not None:
             paid[place] = min(float(epsilon), paid[place])  # somebody named twice, as 7 and as "7", pays the least
     return paid
+
+
+def gaussian_shares(
+    epsilons: NDArray[np.float64], budget: Budget, events: Sequence[GaussianEvent]
+) -> NDArray[np.float64]:
+    """Return the weight of every user, from 0 to 1, given the ε that each pays at most.
+
+    Args:
+        epsilons: as `personal_epsilons` returns them.
+        budget: the ε and δ of the release.
+        events: what the release consists of, within that budget.
+    """
+    paid, place = np.unique(epsilons, return_inverse=True)
+    return np.array([_weight(float(epsilon), budget, events) for epsilon in paid])[place]
 
 
 def _weight(epsilon: float, budget: Budget, events: Sequence[GaussianEvent]) -> float:

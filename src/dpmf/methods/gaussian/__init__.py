@@ -16,31 +16,28 @@ whole, and noise goes on the sum, which is proven to be private for users (`dpmf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
-from dpmf.engine.threads import thread_count
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
+from dpmf.methods.base import Method, RunOptions, settings_of
+from dpmf.methods.checks import check_private, not_negative, positive, whole
 from dpmf.methods.gaussian.certified import fit_certified
 from dpmf.methods.gaussian.claim import Claim, eps_i_for
-from dpmf.methods.gaussian.defaults import MEANINGLESS, defaults_for
+from dpmf.methods.gaussian.defaults import MEANINGLESS, ClaimSettings, Settings, defaults_for
 from dpmf.methods.gaussian.run import fit_descent
-from dpmf.model import EpochRecord, Model
+from dpmf.model import Model
 from dpmf.privacy import Budget
-from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings, Scale
 
-Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
 LEAST_EPS_I, MOST_EPS_I = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
 
 
 @dataclass(frozen=True)
-class GaussianGD:
+class GaussianGD(Method):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -48,8 +45,8 @@ class GaussianGD:
         n_epochs: J, the number of iterations; with a `tolerance`, the most.
         budget: how much privacy loss is allowed, or claimed; `Budget(math.inf)` says explicitly that nothing has to be
             private. In mode "paper" its epsilon is the overall claim, and its delta is not used: that is `delta_r`.
-        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim. With an infinite one
-            "paper" takes the published steps without noise, and "certified" quicker ones.
+        mode: what kind of guarantee a finite epsilon is: "certified", or "paper", a published claim. With an infinite
+            one "paper" takes the published steps without noise, and "certified" quicker ones.
         learning_rate: in mode "paper" the paper's step size. With an infinite epsilon, relative to what the row with
             most ratings allows. In mode "certified", the standard deviation of the noise that all steps together leave
             on a factor.
@@ -69,9 +66,12 @@ class GaussianGD:
         noise_seed: research only; the same noise every time, and no claim.
     """
 
+    name: ClassVar[str] = "gaussian"
+    modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
+
     n_factors: int | None = None
     n_epochs: int | None = None
-    budget: Budget | None = None
+    budget: Budget = field(kw_only=True)
     mode: Literal["certified", "paper"] = "certified"
     learning_rate: float | None = None
     regularization: float | None = None
@@ -86,8 +86,7 @@ class GaussianGD:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        private_method(self)
-        assert self.budget is not None
+        check_private(self)
         for name, check in (("learning_rate", positive), ("regularization", not_negative), ("clip", positive),
                             ("eps_i", positive), ("tolerance", positive)):  # fmt: skip
             if getattr(self, name) is not None:
@@ -120,68 +119,45 @@ class GaussianGD:
     @property
     def is_private(self) -> bool:
         """Whether there is a finite epsilon, be it a claim only."""
-        assert self.budget is not None
         return self.budget.is_finite
 
-    def chosen(self) -> GaussianGD:
-        """Return the same configuration with whatever was left open chosen, from public facts alone."""
+    @property
+    def n_turns(self) -> int | None:
+        """How many iterations there are at most."""
+        return self.resolve().n_epochs
+
+    def usual(self) -> Mapping[str, Any]:
+        """Return what is chosen for fields that are left open."""
         usual = defaults_for(self.kind)
-        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
         if self.kind != "paper" or self.eps_i is not None:
-            return chosen
-        assert chosen.budget is not None
-        assert chosen.n_epochs is not None
-        assert chosen.delta_i is not None
-        assert chosen.delta_r is not None
-        eps_i = eps_i_for(chosen.budget.epsilon, chosen.n_epochs, chosen.delta_i, chosen.delta_r)
+            return usual
+        chosen = {name: getattr(self, name) or usual[name] for name in ("n_epochs", "delta_i", "delta_r")}
+        eps_i = eps_i_for(self.budget.epsilon, chosen["n_epochs"], chosen["delta_i"], chosen["delta_r"])
         if not LEAST_EPS_I <= eps_i <= MOST_EPS_I:
             raise InvalidArgument(
-                f"epsilon={chosen.budget.epsilon:g} makes eps_i={eps_i:.3g} of every iteration: choose one for which "
+                f"epsilon={self.budget.epsilon:g} makes eps_i={eps_i:.3g} of every iteration: choose one for which "
                 f"it is between {LEAST_EPS_I:g} and {MOST_EPS_I:g}"
             )
-        return replace(chosen, eps_i=eps_i)
+        return {**usual, "eps_i": eps_i}
 
-    def fit(
-        self,
-        ratings: Ratings | StoredRatings,
-        *,
-        n_threads: int | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: Checkpoint | None = None,
-        user_budgets: Mapping[Any, float] | None = None,
-        ledger: Ledger | None = None,
-    ) -> Model:
-        """Train on ratings.
+    def resolve(self) -> Settings:
+        """Return the settings of a run, whatever was left open chosen from public facts alone."""
+        return settings_of(Settings, self.facts())
 
-        Args:
-            ratings: what to learn from, in memory or, in mode "certified", on disk; the result is the same. A private
-                run needs a declared scale and catalogue.
-            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
-            callbacks: called with the record of each iteration when it ends; one that returns True ends the training,
-                but for a certified run, which says beforehand what it will release.
-            checkpoint: where to keep snapshots. A run without noise goes on from them to the same result, one of mode
-                "paper" with other noise, unless it is seeded; a certified one without the step that it was stopped in.
-            user_budgets: the epsilon of users who want a smaller one than that of the budget; in mode "certified" only.
-            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
-        """
-        if not len(ratings):
-            raise InvalidArgument("there are no ratings to train on")
-        chosen, threads = self.chosen(), thread_count(n_threads)
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return fit_certified(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("GaussianGD needs the ratings in memory, unless it is certified: allow more")
-        return fit_descent(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+            return fit_certified(self, ratings, options)
+        assert isinstance(ratings, Ratings)
+        return fit_descent(self, ratings, options)
 
     def claim(self, scale: Scale, n_iterations: int) -> Claim:
-        """Return what is claimed after so many iterations on a scale, in mode "paper"."""
-        chosen = self.chosen()
-        assert chosen.eps_i is not None
-        assert chosen.delta_i is not None
-        assert chosen.delta_r is not None
-        assert chosen.clip is not None
-        return Claim(chosen.eps_i, chosen.delta_i, chosen.delta_r, scale.hi - scale.lo, chosen.clip, n_iterations)
+        """Return what is claimed after a number of iterations on a scale, in mode "paper"."""
+        chosen = settings_of(ClaimSettings, self.facts())
+        width = scale.hi - scale.lo
+        return Claim(chosen.eps_i, chosen.delta_i, chosen.delta_r, width, chosen.clip, n_iterations)
 
-    def configuration(self) -> dict[str, Any]:
-        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        return configuration_of("gaussian", self)
+    def report(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return the claim of mode "paper", by its formula and by the accountant."""
+        if model.guarantee.mode != "paper":
+            return {}
+        return {"claim": self.claim(model.release.scale, len(model.history)).to_json()}

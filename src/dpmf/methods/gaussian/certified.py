@@ -15,24 +15,18 @@ own factors stay with them. A user who comes or goes moves a sum by C, and one w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings
+from dpmf.methods.base import RunOptions
 from dpmf.methods.centre import NO_BIAS
-from dpmf.methods.certified.shares import personal_shares
-from dpmf.methods.certified.steps import CLIP, Centre, ClippedSteps, StepPlan
-from dpmf.methods.certified.steps_run import Callback, CertifiedSteps
+from dpmf.methods.certified.steps import CLIP, Centre, PublicSteps, StepPlan, certify_steps
 from dpmf.methods.checks import declared
 from dpmf.model import Model
 from dpmf.privacy import GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.privacy.ledger import Ledger
-from dpmf.privacy.mechanism import Mechanism
-from dpmf.privacy.noise import Noise
 from dpmf.ratings import Scale
 
 if TYPE_CHECKING:
@@ -55,32 +49,16 @@ class FullBatchPlan(StepPlan):
         return CLIP * (2 if self.budget.neighbours == "replace" else 1)
 
 
-def fit_certified(
-    method: GaussianGD,
-    ratings: AnyRatings,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    checkpoint: Checkpoint | None,
-    user_budgets: Mapping[Any, float] | None,
-    ledger: Ledger | None,
-) -> Model:
-    """Return a model whose release is certified; arguments as in `GaussianGD.fit`, with everything chosen."""
-    assert method.budget is not None
-    assert method.n_factors is not None
-    assert method.n_epochs is not None
-    assert method.learning_rate is not None
-    assert method.regularization is not None
+def fit_certified(method: GaussianGD, ratings: AnyRatings, options: RunOptions) -> Model:
+    """Return a model whose release is certified."""
     declared(ratings, method.items_public)
-    plan = FullBatchPlan(ratings.n_items, method.n_factors, method.n_epochs, method.learning_rate, method.budget)
-    shares = personal_shares(ratings.user_ids, method.budget, [plan.event], user_budgets)
-    centre = centre_of(method.centering or "mean", ratings.scale, method.n_factors)
-    ridge, averaged, seed = method.regularization, -(-plan.n_steps // 2), method.seed
-
-    def start(counted: AnyRatings, mechanism: Mechanism, _: Noise, n_threads: int) -> ClippedSteps:
-        return ClippedSteps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads)
-
-    run = CertifiedSteps(method, plan, shares, bool(user_budgets), None, start)
-    return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
+    settings = method.resolve()
+    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
+    plan = FullBatchPlan(*sizes, settings.learning_rate, method.budget)
+    centre = centre_of(settings.centering, ratings.scale, settings.n_factors)
+    averaged, keys = -(-plan.n_steps // 2), ratings.catalogue.ids.keys
+    public = PublicSteps(plan, ratings.scale, keys, centre, settings.regularization, averaged, method.seed)
+    return certify_steps(method, public, ratings, options)
 
 
 def centre_of(centering: str, scale: Scale, n_factors: int) -> Centre:

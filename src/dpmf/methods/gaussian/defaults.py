@@ -10,6 +10,7 @@ A kind of run is "none" (not private, and quick), "published" (the steps of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 PUBLISHED: Mapping[str, Any] = {
@@ -50,3 +51,24 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 def defaults_for(kind: str) -> Mapping[str, Any]:
     """Return the usual settings of a kind of run."""
     return _DEFAULTS[kind]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every kind of run is given; attributes as those of `GaussianGD`."""
+
+    n_factors: int
+    n_epochs: int
+    learning_rate: float
+    regularization: float
+    centering: str
+
+
+@dataclass(frozen=True)
+class ClaimSettings:
+    """What a claim is made of; attributes as those of `GaussianGD`."""
+
+    eps_i: float
+    delta_i: float
+    delta_r: float
+    clip: float

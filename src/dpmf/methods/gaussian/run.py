@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import InvalidArgument
+from dpmf.methods.base import RunOptions
 from dpmf.methods.centre import NO_BIAS, on_scale
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.claimed import ClaimedRelease, carry_out
@@ -22,7 +21,6 @@ from dpmf.methods.snapshots import fingerprint_of, snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
-from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 
@@ -30,29 +28,23 @@ if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
 
 logger = logging.getLogger(__name__)
-Callback = Callable[[EpochRecord], bool | None]
 _PUBLISHED_LENGTH, _QUICK_LENGTH = 1.0, 0.1  # of all rows at the start
 _SETTINGS_PUBLIC = "Rating scale and configuration are public: they were declared, not learnt from the ratings."
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which the settings of a quick run are stated; others are converted
 
 
-def fit_descent(
-    method: GaussianGD,
-    ratings: Ratings,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    checkpoint: Checkpoint | None,
-    user_budgets: Mapping[Any, float] | None,
-    ledger: Ledger | None,
-) -> Model:
-    """Return a model that is not certified; arguments as in `GaussianGD.fit`, with everything chosen."""
-    assert method.n_epochs is not None
-    _check(method, ratings, user_budgets, ledger)
+def fit_descent(method: GaussianGD, ratings: Ratings, options: RunOptions) -> Model:
+    """Return a model that is not certified."""
+    settings, n_threads = method.resolve(), options.n_threads
+    if method.is_private:
+        if options.user_budgets is not None:
+            raise InvalidArgument("user_budgets need mode='certified': what the paper claims is not about persons")
+        declared(ratings, method.items_public)
     # Noise is that of a certified run, as hard to predict, although no more than a claim rests on it.
     noise = Noise(method.noise_seed)
     if noise.seeded:
         logger.warning("%s", SEEDED)
-    centre = float(ratings.values.mean(dtype=np.float64)) if method.centering == "mean" else 0.0
+    centre = float(ratings.values.mean(dtype=np.float64)) if settings.centering == "mean" else 0.0
     unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH if method.kind == "none" else 1.0
     state = _start(method, ratings, centre, unit, n_threads)
 
@@ -63,39 +55,29 @@ def fit_descent(
 
     claim = None
     if method.is_private:
-        planned = _guarantee(method, ratings, method.n_epochs, noise.seeded)
-        claim = ClaimedRelease(planned, ratings.name or "release", ledger)
-    settings = {"name": "gaussian", **asdict(method), "budget": str(method.budget)}
-    with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
-        history = carry_out(snapshots, state.tensors, advance, partial(_ended, method), callbacks, claim)
+        planned = _guarantee(method, ratings, settings.n_epochs, noise.seeded)
+        claim = ClaimedRelease(planned, ratings.name or "release", options.ledger)
+    same = {"name": "gaussian", **method.facts(), "budget": str(method.budget)}
+    with snapshots_of(options.checkpoint, same, ratings, lambda: fingerprint_of(ratings)) as snapshots:
+        history = carry_out(snapshots, state.tensors, advance, partial(_ended, method), options.callbacks, claim)
     guarantee = _guarantee(method, ratings, len(history), noise.seeded)
     return _model(method, ratings, state, centre, unit, guarantee, tuple(history))
 
 
-def _check(
-    method: GaussianGD, ratings: Ratings, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None
-) -> None:
-    if method.is_private:
-        if user_budgets is not None:
-            raise InvalidArgument("user_budgets need mode='certified': what the paper claims is not about persons")
-        declared(ratings, method.items_public)
-        return
-    for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
-        if given is not None:
-            raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
-
-
 def _start(method: GaussianGD, ratings: Ratings, centre: float, unit: float, n_threads: int) -> FullGradients:
-    assert method.n_factors is not None
-    assert method.learning_rate is not None
-    assert method.regularization is not None
-    quick = method.kind == "none"
+    quick, settings, clip = method.kind == "none", method.resolve(), method.facts()["clip"]
+    pace = (Pace.quick if quick else Pace.constant)(ratings, settings.learning_rate, settings.regularization)
     state = FullGradients.start(
-        ratings, method.n_factors,
-        (Pace.quick if quick else Pace.constant)(ratings, method.learning_rate, method.regularization),
-        centre=centre, unit=unit, length=_QUICK_LENGTH if quick else _PUBLISHED_LENGTH, seed=method.seed,
-        clip=math.inf if method.clip is None else method.clip, n_threads=n_threads,
-    )  # fmt: skip
+        ratings,
+        settings.n_factors,
+        pace,
+        centre=centre,
+        unit=unit,
+        length=_QUICK_LENGTH if quick else _PUBLISHED_LENGTH,
+        seed=method.seed,
+        clip=math.inf if clip is None else clip,
+        n_threads=n_threads,
+    )
     if quick:
         state.forget_unrated()
     return state
@@ -105,15 +87,13 @@ def _noise(method: GaussianGD, noise: Noise, ratings: Ratings, number: int, n_th
     """Return the noise of an iteration, counted from 0; None without a finite epsilon."""
     if not method.is_private:
         return None
-    assert method.n_factors is not None
     sigma = method.claim(ratings.scale, 1).sigma  # of every iteration, however many there will be
-    return drawn_noise(noise, sigma, number, (ratings.n_users, method.n_factors), n_threads)
+    return drawn_noise(noise, sigma, number, (ratings.n_users, method.resolve().n_factors), n_threads)
 
 
 def _ended(method: GaussianGD, history: Sequence[EpochRecord]) -> bool:
     """Tell whether all iterations are done, or the training error has stopped changing."""
-    assert method.n_epochs is not None
-    if len(history) >= method.n_epochs:
+    if len(history) >= method.resolve().n_epochs:
         return True
     if method.tolerance is None or len(history) < 2:
         return False
@@ -126,13 +106,15 @@ def _guarantee(method: GaussianGD, ratings: Ratings, n_iterations: int, seeded: 
     rule = None
     if method.tolerance is not None:
         rule = f"until it changed by less than {method.tolerance:g}"
-    elif n_iterations != method.n_epochs:
+    elif n_iterations != method.resolve().n_epochs:
         rule = "somebody ended the run early"
     public, catalogue = public_facts(ratings.catalogue)
     return method.claim(ratings.scale, n_iterations).guarantee(
-        seeded=seeded, settled_by=rule, mean_published=method.centering == "mean",
+        seeded=seeded,
+        settled_by=rule,
+        mean_published=method.resolve().centering == "mean",
         assumptions=[public if rule is None else _SETTINGS_PUBLIC, catalogue],
-    )  # fmt: skip
+    )
 
 
 def _model(
@@ -144,7 +126,6 @@ def _model(
     guarantee: Guarantee,
     history: tuple[EpochRecord, ...],
 ) -> Model:
-    assert method.regularization is not None
     user_factors, item_factors = state.factors(unit)
     mean, biases = on_scale(centre, np.zeros(ratings.n_items, np.float32), ratings.scale)
     release = Release(
@@ -153,7 +134,7 @@ def _model(
         mean=mean,
         item_factors=item_factors,
         item_biases=biases,
-        ridge=Ridge(NO_BIAS, method.regularization * unit, EXPONENT if method.kind == "none" else 0.0),
+        ridge=Ridge(NO_BIAS, method.resolve().regularization * unit, EXPONENT if method.kind == "none" else 0.0),
         configuration=method.configuration(),
         guarantee=guarantee,
     )

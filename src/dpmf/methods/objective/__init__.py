@@ -17,25 +17,25 @@ descent with quick steps, and "paper" the published fit without noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.stored import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
+from dpmf.methods.base import Callback, Method, RunOptions
+from dpmf.methods.checks import check_private, not_negative, positive, whole
 from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.objective.certified import fit_certified
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.methods.objective.run import fit_published
-from dpmf.model import EpochRecord, Model
+from dpmf.model import Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 
-Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
 LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
 PUBLISHED: Mapping[str, Any] = {"n_factors": 50, "n_epochs": 100, "learning_rate": 2**-5, "regularization": 0.001}
@@ -56,7 +56,7 @@ _MEANINGLESS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(Method):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -67,7 +67,7 @@ class ObjectivePerturbation:
         budget: how much privacy loss is allowed, or claimed, for item factors; `Budget(math.inf)` says explicitly that
             nothing has to be private. A certified one has unit="rating" and neighbours="replace", and what profiles
             cost comes on top of it. A claim has no delta.
-        mode: what kind of promise a finite epsilon is: "certified", which needs profiles, or "paper", a published
+        mode: what kind of guarantee a finite epsilon is: "certified", which needs profiles, or "paper", a published
             claim. With an infinite one "paper" takes the published steps, and "certified" quicker ones.
         solver: how the perturbed objective is minimised: "exact", or, in mode "paper", by "steps", as published.
         learning_rate: γ, the step size.
@@ -75,12 +75,15 @@ class ObjectivePerturbation:
             are averaged; in mode "certified" that of items.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the start.
-        noise_seed: research only; the same noise every time, and no promise.
+        noise_seed: research only; the same noise every time, and no guarantee.
     """
+
+    name: ClassVar[str] = "objective"
+    modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
 
     n_factors: int | None = None
     n_epochs: int | None = None
-    budget: Budget | None = None
+    budget: Budget = field(kw_only=True)
     mode: Literal["certified", "paper"] = "certified"
     solver: Literal["exact", "steps"] | None = None
     learning_rate: float | None = None
@@ -90,8 +93,7 @@ class ObjectivePerturbation:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        private_method(self)
-        assert self.budget is not None
+        check_private(self)
         for name, check in (("learning_rate", positive), ("regularization", not_negative)):
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
@@ -129,37 +131,41 @@ class ObjectivePerturbation:
     @property
     def is_private(self) -> bool:
         """Whether there is a finite epsilon, be it a claim only."""
-        assert self.budget is not None
         return self.budget.is_finite
 
     @property
     def n_turns(self) -> int:
         """How many records the history of a whole run has: iterations of the fit, and steps of items if there are."""
-        chosen = self.chosen()
-        if chosen.n_epochs is None:  # certified: items are solved for once
+        facts = self.facts()
+        if facts["n_epochs"] is None:  # certified: items are solved for once
             return 1
-        return chosen.n_epochs * (2 if chosen.solver == "steps" else 1)
+        return int(facts["n_epochs"]) * (2 if facts["solver"] == "steps" else 1)
 
-    def chosen(self) -> ObjectivePerturbation:
-        """Return the same configuration with whatever was left open chosen, from public facts alone."""
-        usual = _DEFAULTS[self.kind]
-        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+    def usual(self) -> Mapping[str, Any]:
+        """Return what is chosen for fields that are left open."""
         if self.kind != "none":
-            return chosen
-        quick = self._quick().chosen()
-        names = ("n_factors", "n_epochs", "learning_rate", "regularization")
-        return replace(chosen, **{name: getattr(quick, name) for name in names})
+            return _DEFAULTS[self.kind]
+        quick = self._quick().facts()
+        return {name: quick[name] for name in ("n_factors", "n_epochs", "learning_rate", "regularization")}
+
+    @classmethod
+    def unit_for(cls, mode: str) -> str:
+        """Return what a guarantee protects: the value of one rating."""
+        return "rating"
+
+    @classmethod
+    def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:
+        """Return the fields that an epsilon sets; what is protected is a rating that is replaced."""
+        return super().private_fields(mode, epsilon, *args, **{**more, "neighbours": "replace"})
 
     def _quick(self) -> GaussianGD:
-        """Return the method that does the same without a promise."""
-        return GaussianGD(
-            n_factors=self.n_factors, n_epochs=self.n_epochs, budget=self.budget, learning_rate=self.learning_rate,
-            regularization=self.regularization, items_public=self.items_public, seed=self.seed,
-        )  # fmt: skip
+        """Return the method that does the same without a guarantee."""
+        names = ("n_factors", "n_epochs", "budget", "learning_rate", "regularization", "items_public", "seed")
+        return GaussianGD(**{name: getattr(self, name) for name in names})
 
     def fit(
         self,
-        ratings: Ratings | StoredRatings,
+        ratings: AnyRatings,
         *,
         n_threads: int | None = None,
         callbacks: Iterable[Callback] = (),
@@ -171,48 +177,30 @@ class ObjectivePerturbation:
         """Train on ratings.
 
         Args:
-            ratings: what to learn from, in memory. A private run needs a declared scale and catalogue.
-            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
-            callbacks: called with the record of each iteration when it ends; one that returns True ends the fit of
-                users, or the steps of items.
-            checkpoint: where to keep snapshots, from which a run goes on to the same result; the noise of a claim is
-                among them. There are none in mode "certified", which is over in one step.
+            ratings, n_threads, callbacks, checkpoint, ledger: as in `Method.fit`.
             user_budgets: refused: what is protected is a rating, not a person.
-            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
             profiles: factors of users, which mode "certified" needs and nothing else takes.
         """
-        if not len(ratings):
-            raise InvalidArgument("there are no ratings to train on")
-        chosen, threads = self.chosen(), thread_count(n_threads)
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("ObjectivePerturbation needs the ratings in memory: allow more")
         if user_budgets is not None:
             raise InvalidArgument("user_budgets mean nothing here: what is protected is a rating, not a person")
-        if ledger is not None and not self.is_private:
-            raise InvalidArgument("ledger means nothing with an infinite epsilon: leave it out")
-        if self.kind == "certified":
-            _check_certified(profiles, checkpoint)
-            assert profiles is not None
-            return fit_certified(chosen, ratings, profiles, threads, tuple(callbacks), ledger)
-        if profiles is not None:
+        if self.kind == "certified" and not isinstance(profiles, Profiles):
+            raise InvalidArgument(
+                "a certified run needs users' factors that were not fitted to these ratings: give "
+                "profiles=Profiles.public(…) or Profiles.from_release(…), or take mode='paper', a claim"
+            )
+        if self.kind != "certified" and profiles is not None:
             raise InvalidArgument(
                 "profiles are for a certified run: leave them out, or give a finite epsilon and no mode"
             )
+        options = RunOptions(thread_count(n_threads), tuple(callbacks), checkpoint, None, ledger)
+        return self._checked(ratings, options, profiles)
+
+    def _train(self, ratings: AnyRatings, options: RunOptions, profiles: Profiles | None = None) -> Model:
+        if self.kind == "certified":
+            assert profiles is not None
+            return fit_certified(self, ratings, profiles, options)
+        assert isinstance(ratings, Ratings)
         if self.kind == "none":
-            model = self._quick().fit(ratings, n_threads=threads, callbacks=callbacks, checkpoint=checkpoint)
-            return replace(model, release=replace(model.release, configuration=chosen.configuration()))
-        return fit_published(chosen, ratings, threads, tuple(callbacks), checkpoint, ledger)
-
-    def configuration(self) -> dict[str, Any]:
-        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        return configuration_of("objective", self)
-
-
-def _check_certified(profiles: Profiles | None, checkpoint: Checkpoint | None) -> None:
-    if not isinstance(profiles, Profiles):
-        raise InvalidArgument(
-            "a certified run needs users' factors that were not fitted to these ratings: give "
-            "profiles=Profiles.public(…) or Profiles.from_release(…), or take mode='paper', a claim"
-        )
-    if checkpoint is not None:
-        raise InvalidArgument("a certified run is over in one step, so there is nothing to go on with: no checkpoint")
+            model = self._quick()._train(ratings, options)
+            return replace(model, release=replace(model.release, configuration=self.configuration()))
+        return fit_published(self, ratings, options)

@@ -9,127 +9,178 @@ public for the unit "value of one rating".
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import BudgetExceeded
 from dpmf.kernels.regression import solve_given
-from dpmf.kernels.ridge import squared_errors
+from dpmf.methods.als.questions import RidgeFit
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.plan import Plan, Stage
+from dpmf.methods.certified.questions import Floats
+from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.stages import Conversation
 from dpmf.methods.checks import declared, public_facts
+from dpmf.methods.foldin import folded
 from dpmf.methods.objective.claim import ONE_VALUE, RELEASES, WHICH_RATED
 from dpmf.methods.objective.items import RADIUS
-from dpmf.methods.objective.profiles import BIAS_PENALTY, Profiles, unexplained
-from dpmf.methods.objective.value_sums import public_products, release_products
-from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
-from dpmf.privacy import Budget, Guarantee
+from dpmf.methods.objective.pattern import Pattern, offset_sums
+from dpmf.methods.objective.profiles import BIAS_PENALTY, PROFILES, Profiles, RatingFacts, unexplained
+from dpmf.methods.objective.questions import ValueSums
+from dpmf.model import Model, Release, Ridge
+from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import norm_event
 from dpmf.privacy.events import Event
-from dpmf.privacy.guarantee import SEEDED, rounded_up
-from dpmf.privacy.ledger import Ledger
-from dpmf.privacy.mechanism import Mechanism, PlannedEvent
-from dpmf.privacy.noise import Noise
-from dpmf.ratings import Ratings
+from dpmf.privacy.guarantee import rounded_up
+from dpmf.privacy.mechanism import PlannedEvent
 
 if TYPE_CHECKING:
     from dpmf.methods.objective import ObjectivePerturbation
 
-logger = logging.getLogger(__name__)
-Callback = Callable[[EpochRecord], bool | None]
-Floats = NDArray[np.float32]
 SUMS = "sums over raters of their factors times ratings, for every item"
 _SIZE = 1 / 8  # of item factors, relative to the width of the scale: where noise outweighs them, they are held back
 
 
-def fit_certified(
-    method: ObjectivePerturbation,
-    ratings: Ratings,
-    profiles: Profiles,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    ledger: Ledger | None,
-) -> Model:
-    """Return a model whose release is certified; arguments as in `ObjectivePerturbation.fit`."""
-    assert method.budget is not None
+@dataclass(frozen=True, eq=False)
+class ObjectivePlan(Plan):
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items, n_users: how many there are; both are public for this unit.
+        profiles: where users' factors come from.
+        budget: what item factors may cost; what profiles cost comes on top of it.
+    """
+
+    n_items: int
+    n_users: int
+    profiles: Profiles
+    budget: Budget
+
+    @property
+    def most_factors(self) -> int:
+        """The factors that an item gets."""
+        return self.profiles.n_factors
+
+    def events(self) -> tuple[PlannedEvent, ...]:
+        """Return what will be released, with as much noise as the budgets ask for."""
+        coordinates = self.n_items * self.profiles.n_factors
+        return *self.profiles.events(self.n_users), norm_event(self.budget, SUMS, coordinates=coordinates)
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run."""
+        first = [Stage("users' factors", (PROFILES,), essential=True)] if len(self.events()) > 1 else []
+        return *first, Stage("item factors", (SUMS,), 0, essential=True)
+
+    def guaranteed(self) -> tuple[Budget, tuple[Event, ...]]:
+        """Return what everything costs: items, and the profiles that they are made with."""
+        events = (*self.profiles.spent, *self.events())
+        total = epsilon_of(events, self.budget.delta, neighbours=self.budget.neighbours)
+        if not math.isfinite(total):
+            raise BudgetExceeded(
+                f"profiles and items are to be paid for, and together they cost more than can be accounted for at "
+                f"delta={self.budget.delta:g}: take smaller epsilons"
+            )
+        return replace(self.budget, epsilon=rounded_up(total)), events
+
+    def shares(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return full weights: what is protected is a rating, not a person."""
+        return np.ones(len(epsilons))
+
+
+@dataclass(eq=False)
+class PublicObjective:
+    """What a run asks people for, and what it makes of noisy sums. It knows who rated what, and no rating.
+
+    Args:
+        plan: the public facts.
+        ratings: what is public about the ratings.
+        regularization: the penalty on item factors, relative to the number of ratings; None lets noise decide.
+    """
+
+    plan: ObjectivePlan
+    ratings: RatingFacts
+    regularization: float | None
+    U: Floats | None = None
+    V: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.V = np.zeros((self.plan.n_items, self.plan.most_factors), np.float32)
+
+    def converse(self, stage: Stage) -> Conversation:
+        """Ask for users' factors, or for the sums that item factors are made of."""
+        if self.U is None:
+            self.U = yield from self.plan.profiles.factors(self.ratings)
+        if SUMS in stage.releases:
+            yield from self._solve_items(self.U)
+
+    def _solve_items(self, U: Floats) -> Conversation:
+        """Ask for the sums, and find the minimum; ratings are counted from the middle of the scale, a public number."""
+        scale, items, n_threads = self.ratings.scale, self.ratings.pattern.by_item, self.ratings.n_threads
+        question = ValueSums(SUMS, U, RADIUS, scale, "items", self.plan.n_items)
+        (noisy,) = yield (question,)
+        U = question.factors_on_grid(noisy.steps)
+        offsets = np.full(len(U), scale.lo - scale.middle, np.float32)
+        right = noisy.values + offset_sums(items, U, offsets, n_threads)
+        V, K = np.empty(right.shape, np.float32), right.shape[1]
+        if self.regularization is None:
+            ridge = noisy.sd * math.sqrt(K + 1) / (_SIZE * question.width)  # sd is a scale: see `Mechanism.sd`
+        else:
+            ridge = self.regularization * len(self.ratings.pattern)
+
+        def solve(start: int, stop: int) -> float:
+            solve_given(items.indptr, items.columns, start, stop, U, ridge, 0.0, right, V)
+            return 0.0
+
+        items.visit(solve, n_threads)
+        self.V = V
+
+    @property
+    def ridge(self) -> Ridge:
+        """The penalties of a person's own fit to the release."""
+        width = self.ratings.scale.hi - self.ratings.scale.lo
+        return Ridge(BIAS_PENALTY, self.plan.most_factors * unexplained(width))
+
+    def fit_after(self, stage: Stage) -> RidgeFit:
+        """Return what everybody fits their own bias and factors to."""
+        c = np.zeros(self.plan.n_items, np.float32)
+        return RidgeFit(self.ratings.scale.middle, c, self.V, self.ridge.bias, self.ridge.factors)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far."""
+        return {"V": self.V, **({} if self.U is None else {"U": self.U})}
+
+    def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Set what `state` returned."""
+        self.V, self.U = np.array(tensors["V"]), np.array(tensors["U"])
+
+
+def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: Profiles, options: RunOptions) -> Model:
+    """Return a model whose release is certified."""
     declared(ratings, method.items_public)
     profiles.check(ratings)
-    began, noise = time.perf_counter(), Noise(method.noise_seed)
-    if noise.seeded:
-        logger.warning("%s", SEEDED)
-    coordinates = ratings.n_items * profiles.n_factors
-    planned: list[PlannedEvent] = [
-        *profiles.events(ratings.n_users),
-        norm_event(method.budget, SUMS, coordinates=coordinates),
-    ]
-    guarantee = _guarantee(method.budget, ratings, profiles, [*profiles.spent, *planned], seeded=noise.seeded)
-    if ledger is not None:
-        ledger.spend(ratings.name or "release", guarantee)
-    mechanism = Mechanism(planned, noise)
-    V = _item_factors(method, ratings, profiles.factors(ratings, mechanism, n_threads), mechanism, n_threads)
-    mechanism.finish()
+    plan = ObjectivePlan(ratings.n_items, ratings.n_users, profiles, method.budget)
+    ids = ratings.user_ids, ratings.catalogue.ids
+    facts = RatingFacts(*ids, ratings.scale, Pattern.of(ratings), options.n_threads)
+    public = PublicObjective(plan, facts, method.regularization)
+    assumptions = (*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions)
+    settings = {**method.facts(), "profiles": profiles.digest}
+    terms = Terms.of("certified objective", settings, tuple(dict.fromkeys(assumptions)), releases=RELEASES)
+    found = certify(public, ratings, terms, options)
     release = Release(
         items=ratings.catalogue,
         scale=ratings.scale,
         mean=ratings.scale.middle,
-        item_factors=V,
+        item_factors=public.V,
         item_biases=np.zeros(ratings.n_items, np.float32),
-        ridge=Ridge(BIAS_PENALTY, profiles.n_factors * unexplained(ratings.scale.hi - ratings.scale.lo)),
+        ridge=public.ridge,
         configuration={**method.configuration(), "n_factors": profiles.n_factors},
-        guarantee=guarantee,
+        guarantee=found.guarantee,
     )
-    b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
-    squared = squared_errors(
-        ratings.indptr, ratings.items, ratings.values, 0, ratings.n_users, V, release.item_biases, release.mean, b, U
-    )
-    record = EpochRecord(1, time.perf_counter() - began, math.sqrt(squared / len(ratings)))
-    for callback in callbacks:
-        callback(record)
-    return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, (record,))
-
-
-def _guarantee(budget: Budget, ratings: Ratings, profiles: Profiles, events: list[Event], *, seeded: bool) -> Guarantee:
-    """Return the guarantee of everything: of items, and of the profiles that they are made with."""
-    total = epsilon_of(events, budget.delta, neighbours=budget.neighbours)
-    if not math.isfinite(total):
-        raise BudgetExceeded(
-            f"profiles and items are to be paid for, and together they cost more than can be accounted for at "
-            f"delta={budget.delta:g}: take smaller epsilons"
-        )
-    assumptions = dict.fromkeys((*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions))
-    return Guarantee.certified_by(
-        replace(budget, epsilon=rounded_up(total)), events, releases=RELEASES, assumptions=tuple(assumptions),
-        seeded=seeded,
-    )  # fmt: skip
-
-
-def _item_factors(
-    method: ObjectivePerturbation, ratings: Ratings, U: Floats, mechanism: Mechanism, n_threads: int
-) -> Floats:
-    """Release the sums, and return the minimum; ratings are counted from the middle of the scale, a public number."""
-    scale = ratings.scale
-    items = Side.of_users(ratings).transposed(ratings.n_items, n_threads)
-    noisy, U = release_products(mechanism, SUMS, items, U, RADIUS, scale, n_threads)
-    offsets = np.full(len(U), scale.lo - scale.middle, np.float32)
-    right = noisy + public_products(items, U, offsets, n_threads)
-    V, K = np.empty(right.shape, np.float32), right.shape[1]
-    if method.regularization is None:
-        noise = mechanism.sd(SUMS, RADIUS * (scale.hi - scale.lo)) * math.sqrt(K + 1)  # of a coordinate
-        ridge = noise / (_SIZE * (scale.hi - scale.lo))
-    else:
-        ridge = method.regularization * len(ratings)
-
-    def solve(start: int, stop: int) -> float:
-        solve_given(items.indptr, items.columns, start, stop, U, ridge, 0.0, right, V)
-        return 0.0
-
-    items.visit(solve, n_threads)
-    return V
+    return folded(release, ratings, found.history, found.room)

@@ -15,25 +15,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.sides import Side
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.kernels.regression import solve_given
-from dpmf.methods.objective.value_sums import public_products, release_products
+from dpmf.methods.certified.questions import Noisy, Question
+from dpmf.methods.objective.pattern import Pattern, offset_sums
+from dpmf.methods.objective.questions import ValueSums
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import Event
-from dpmf.privacy.mechanism import Mechanism
-from dpmf.ratings import Ratings
+from dpmf.ratings import Scale
 from dpmf.ratings.ids import Ids
 
 Floats = NDArray[np.float32]
@@ -51,6 +52,24 @@ _RELEASE_TOO = (
     "What the release that users' factors are made with cost is part of this guarantee; how much to spend on them and "
     "on items was not decided by looking at it."
 )
+
+
+class RatingFacts(NamedTuple):
+    """What is public about ratings, where the unit is the value of one rating.
+
+    Attributes:
+        users: their ids.
+        items: the catalogue's ids.
+        scale: of the ratings.
+        pattern: who rated what.
+        n_threads: for what is computed of it.
+    """
+
+    users: Ids
+    items: Ids
+    scale: Scale
+    pattern: Pattern
+    n_threads: int
 
 
 class Profiles(ABC):
@@ -98,7 +117,7 @@ class Profiles(ABC):
         """What was released before, and has to be paid for here."""
 
     @abstractmethod
-    def check(self, ratings: Ratings) -> None:
+    def check(self, ratings: AnyRatings) -> None:
         """Refuse profiles that have nothing to do with the ratings, before anything is paid."""
 
     @abstractmethod
@@ -106,8 +125,8 @@ class Profiles(ABC):
         """Return what `factors` will release."""
 
     @abstractmethod
-    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
-        """Return everybody's factors, shape (n_users, K), in the order of the ratings; bounded by whoever uses them."""
+    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
+        """Ask for what is needed, and return everybody's factors, shape (n_users, K); whoever uses them bounds them."""
 
 
 class _Table(Profiles):
@@ -125,7 +144,7 @@ class _Table(Profiles):
         with np.errstate(over="ignore"):
             self._factors = table.astype(np.float32)
         if not np.isfinite(self._factors).all():
-            raise InvalidArgument("profiles hold a number that is not finite: mend the table")
+            raise InvalidArgument("profiles hold a number that is not finite: correct the table")
         self._ids = Ids(np.asarray(user_ids))
         if self._ids.first_repeated() is not None:
             raise InvalidArgument("profiles have two rows for one user: leave one of them")
@@ -138,15 +157,16 @@ class _Table(Profiles):
     def digest(self) -> str:
         return f"table {checksum_of((self._ids.keys, self._factors)):08x}"
 
-    def check(self, ratings: Ratings) -> None:
+    def check(self, ratings: AnyRatings) -> None:
         if (self._ids.encode(ratings.user_ids.array) < 0).all():
             raise InvalidArgument("profiles name none of the people in the ratings: are these their ids?")
 
     def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
         return ()
 
-    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
-        places = self._ids.encode(ratings.user_ids.array)
+    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
+        yield from ()
+        places = self._ids.encode(facts.users.array)
         found: Floats = np.where(places[:, None] >= 0, self._factors[places], np.float32(0))
         return found
 
@@ -193,27 +213,28 @@ class _Derived(Profiles):
             for event in self._release.guarantee.events
         )
 
-    def check(self, ratings: Ratings) -> None:
+    def check(self, ratings: AnyRatings) -> None:
         if (self._release.items.ids.encode(ratings.catalogue.ids.array) < 0).all():
             raise InvalidArgument("the release for profiles has none of the items in the ratings: are these their ids?")
 
     def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
         return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, n_users * (self._release.n_factors + 1))])
 
-    def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
-        width, side = ratings.scale.hi - ratings.scale.lo, Side.of_users(ratings)
-        rows, starts = _standardized(self._release, ratings.catalogue.ids, width)
+    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
+        scale, side = facts.scale, facts.pattern.by_user
+        rows, starts = _standardized(self._release, facts.items, scale.hi - scale.lo)
         longest = float(np.linalg.norm(rows.astype(np.float64), axis=1).max())
-        noisy, rows = release_products(mechanism, PROFILES, side, rows, longest, ratings.scale, n_threads)
-        right = noisy + public_products(side, rows, np.float32(ratings.scale.lo) - starts, n_threads)
-        found = np.empty(right.shape, np.float32)
-        variance = mechanism.sd(PROFILES, longest * width) ** 2
+        question = ValueSums(PROFILES, rows, longest, scale, "users", side.n_rows)
+        (noisy,) = yield (question,)
+        rows = question.factors_on_grid(noisy.steps)
+        right = noisy.values + offset_sums(side, rows, np.float32(scale.lo) - starts, facts.n_threads)
+        found, ridge, variance = np.empty(right.shape, np.float32), unexplained(scale.hi - scale.lo), noisy.sd**2
 
         def solve(start: int, stop: int) -> float:
-            solve_given(side.indptr, side.columns, start, stop, rows, unexplained(width), variance, right, found)
+            solve_given(side.indptr, side.columns, start, stop, rows, ridge, variance, right, found)
             return 0.0
 
-        side.visit(solve, n_threads)
+        side.visit(solve, facts.n_threads)
         return _with_constant(found)
 
 

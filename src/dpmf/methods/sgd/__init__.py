@@ -14,17 +14,16 @@ of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import Room, StoredRatings
-from dpmf.engine.threads import thread_count
+from dpmf.engine.stored import AnyRatings, Room, StoredRatings
 from dpmf.errors import InvalidArgument
+from dpmf.methods.base import Callback, Method, RunOptions
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgd.descent import Descent, counts_of
@@ -34,14 +33,13 @@ from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
-Callback = Callable[[EpochRecord], bool | None]
 _LAST_RATE = 0.02  # of the first, where a linear decay ends
 MOST_FACTORS = 1 << 16
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which learning rate and penalty are stated; others are converted
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Method):
     """Configuration of the method.
 
     Attributes:
@@ -58,6 +56,8 @@ class SGD:
         patience: how many epochs without a better validation error end the training.
         seed: fixes initial factors and the validation part.
     """
+
+    name: ClassVar[str] = "sgd"
 
     n_factors: int = 64
     n_epochs: int = 30
@@ -86,25 +86,23 @@ class SGD:
         if self.decay != "linear":
             not_negative("decay", self.decay)
 
-    def fit(
-        self,
-        ratings: Ratings | StoredRatings,
-        *,
-        n_threads: int | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: Checkpoint | None = None,
-    ) -> Model:
-        """Train on ratings.
+    @property
+    def kind(self) -> str:
+        """What kind of run it is: never private."""
+        return "none"
 
-        Args:
-            ratings: what to learn from, in memory or on disk; the result is the same.
-            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
-            callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
-            checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
-        """
-        if not len(ratings):
-            raise InvalidArgument("there are no ratings to train on")
-        return self.chosen_for(ratings)._fit(ratings, thread_count(n_threads), tuple(callbacks), checkpoint)
+    @property
+    def streams(self) -> bool:
+        """Whether ratings may stay on disk: always."""
+        return True
+
+    @property
+    def n_turns(self) -> int:
+        """How many epochs there are at most."""
+        return self.n_epochs
+
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        return self.chosen_for(ratings)._fit(ratings, options.n_threads, options.callbacks, options.checkpoint)
 
     def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
         """Return the same configuration with whatever was left open chosen to fit these ratings."""
@@ -138,7 +136,7 @@ class SGD:
         state = self._start(training, room)
         state.forget_unrated(*counts_of(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, room.n_threads)
-        settings, mean = {"name": "sgd", **asdict(self)}, state.grid.mean
+        settings, mean = {"name": "sgd", **self.facts()}, state.grid.mean
         with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
             history = take_up(snapshots, state.tensors(), None if watch is None else watch.take_up)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
@@ -191,7 +189,7 @@ class SGD:
             item_biases=item_biases,
             # SGD applies the penalty once per rating, so a person's own fit does the same.
             ridge=Ridge(bias=self.regularization, factors=self.regularization * state.unit, exponent=1.0),
-            configuration={"method": "sgd", **asdict(self)},
+            configuration=self.configuration(),
             guarantee=Guarantee.none(),
         )
         seen = ratings.seen() if isinstance(ratings, StoredRatings) else (ratings.indptr, ratings.items)

@@ -20,22 +20,21 @@ from __future__ import annotations
 import contextlib
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings, Room
-from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.methods.base import Method, RunOptions, settings_of
 from dpmf.methods.certified.shares import personal_epsilons
-from dpmf.methods.checks import configuration_of, not_negative, positive, private_method, whole
+from dpmf.methods.checks import check_private, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.sgd.descent import counts_of
-from dpmf.methods.sgld.certified import SampledSteps, SteppingPlan, fit_certified
+from dpmf.methods.sgld.certified import CertifiedSettings, fit_certified
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound
 from dpmf.methods.sgld.defaults import MEANINGLESS, defaults_for, gentle_rate
@@ -43,16 +42,14 @@ from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld.run import fit_sampled
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Scale
 
-Callback = Callable[[EpochRecord], bool | None]
 MOST_FACTORS = 1 << 16
 MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
 
 
 @dataclass(frozen=True)
-class SGLD:
+class SGLD(Method):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -60,7 +57,7 @@ class SGLD:
         n_epochs: how often every rating is visited; in mode "certified", the number of steps.
         budget: how much privacy loss is allowed, or claimed; `Budget(math.inf)` says explicitly that nothing has to be
             private. The claim of mode "paper" has no delta, and that of the budget is not used there.
-        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim.
+        mode: what kind of guarantee a finite epsilon is: "certified", or "paper", a published claim.
         learning_rate: h, the size of the steps in the first epoch, for a scale as wide as 1 to 5. It is the paper's
             eta times the number of ratings. In mode "certified", the standard deviation of the noise that all steps
             together leave on a factor, which the steps are in proportion to. None chooses, as below.
@@ -82,9 +79,12 @@ class SGLD:
         noise_seed: research only; the same noise every time, and no claim.
     """
 
+    name: ClassVar[str] = "sgld"
+    modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
+
     n_factors: int | None = None
     n_epochs: int | None = None
-    budget: Budget | None = None
+    budget: Budget = field(kw_only=True)
     mode: Literal["certified", "paper"] = "certified"
     learning_rate: float | None = None
     decay: float | None = None
@@ -101,8 +101,7 @@ class SGLD:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        private_method(self)
-        assert self.budget is not None
+        check_private(self)
         positive("temperature", self.temperature)
         for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
                             ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
@@ -116,64 +115,55 @@ class SGLD:
         if self.budget.is_finite and self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
         kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"
-        for name in MEANINGLESS[self._kind]:
+        for name in MEANINGLESS[self.kind]:
             if getattr(self, name) is not None:
                 raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
-        if self._kind == "certified":
+        if self.kind == "certified":
             if self.temperature != 1:
                 raise InvalidArgument(f"temperature={self.temperature!r} means nothing with {kind}: leave it out")
             if self.sampling_rate is not None and not (self.sampling_rate > 0 and self.sampling_rate < 1):
                 raise InvalidArgument(f"sampling_rate={self.sampling_rate!r} should be a number between 0 and 1")
 
     @property
-    def _kind(self) -> str:
+    def kind(self) -> str:
         """The mode, and "none" without a finite epsilon."""
         return self.mode if self.is_private else "none"
 
-    def fit(
-        self,
-        ratings: AnyRatings,
-        *,
-        n_threads: int | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: Checkpoint | None = None,
-        user_budgets: Mapping[Any, float] | None = None,
-        ledger: Ledger | None = None,
-    ) -> Model:
-        """Train on ratings.
+    @property
+    def streams(self) -> bool:
+        """Whether ratings may stay on disk: always."""
+        return True
 
-        Args:
-            ratings: what to learn from, in memory or on disk; the result is the same.
-            n_threads: all CPUs this process may use by default. It changes the speed, never the result.
-            callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
-                for a certified run, which says beforehand what it will release.
-            checkpoint: where to keep snapshots. A run that is not private goes on from them to the same result, others
-                with other noise; a certified one without the step that it was stopped in.
-            user_budgets: the epsilon of users who want a smaller one than that of the budget.
-            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
-        """
-        if not len(ratings):
-            raise InvalidArgument("there are no ratings to train on")
-        chosen, threads = self.chosen(), thread_count(n_threads)
-        if self._kind == "certified":
-            return fit_certified(
-                chosen, SteppingPlan.of(chosen, ratings.n_items), SampledSteps, ratings, threads, tuple(callbacks),
-                checkpoint, user_budgets, ledger,
-            )  # fmt: skip
-        return fit_sampled(chosen, ratings, threads, tuple(callbacks), checkpoint, user_budgets, ledger)
+    @property
+    def n_turns(self) -> int | None:
+        """How many epochs, or steps, there are."""
+        return int(self.facts()["n_epochs"])
+
+    def facts(self) -> dict[str, Any]:
+        """Return all fields by name, with whatever was left open chosen."""
+        chosen = self.chosen()
+        return {one.name: getattr(chosen, one.name) for one in fields(chosen)}
+
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        if self.kind == "certified":
+            return fit_certified(self, ratings, settings_of(CertifiedSettings, self.facts()), options)
+        return fit_sampled(self.chosen(), ratings, options)
+
+    @classmethod
+    def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:
+        """Return the fields that an epsilon sets; without a finite one there is no mode to choose."""
+        return super().private_fields("paper" if math.isinf(epsilon) else mode, epsilon, *args, **more)
 
     @property
     def is_private(self) -> bool:
         """Whether there is a finite epsilon, be it a claim only."""
-        assert self.budget is not None
         return self.budget.is_finite
 
     def chosen(self) -> SGLD:
         """Return the same configuration with whatever was left open chosen, from public facts alone."""
-        assert self.budget is not None
-        usual = defaults_for(self._kind, self.n_factors, self.n_epochs)
+        usual = defaults_for(self.kind, self.n_factors, self.n_epochs)
         chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
-        if self._kind == "certified":
+        if self.kind == "certified":
             return chosen
         assert chosen.regularization is not None
         if chosen.learning_rate is None:
@@ -194,7 +184,6 @@ class SGLD:
         return self.chosen()._bound(scale.hi - scale.lo)
 
     def _bound(self, width: float) -> Bound:
-        assert self.budget is not None
         assert self.cap is not None
         assert self.kappa is not None
         assert self.rho is not None
@@ -212,7 +201,6 @@ class SGLD:
         if not self.is_private:
             yield ratings, np.ones(ratings.n_users), None
             return
-        assert self.budget is not None
         bound = self.bound(ratings.scale)
         counts = np.minimum(counts_of(ratings)[0], bound.cap)
         weights = bound.weights(counts, personal_epsilons(ratings.user_ids, self.budget, user_budgets))
@@ -249,12 +237,13 @@ class SGLD:
 
     def paid(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
         """Return what users pay in a private run, for the holder of the data; see `Bound.paid`."""
-        assert self.budget is not None
         bound = self.bound(model.release.scale)
         counts = np.minimum(np.diff(model.seen_indptr), bound.cap)
         weights = bound.weights(counts, personal_epsilons(model.user_ids, self.budget, user_budgets))
         return bound.paid(counts, weights, model.history[-1].train_rmse ** 2)
 
-    def configuration(self) -> dict[str, Any]:
-        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        return configuration_of("sgld", self)
+    def report(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return what users pay, in mode "paper"."""
+        if model.guarantee.mode != "paper":
+            return {}
+        return {"user_epsilons": self.paid(model, user_budgets)}

@@ -14,35 +14,36 @@ Langevin dynamics at the temperature η (σC/q)² / 2; nothing rests on where su
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified.shares import personal_epsilons
-from dpmf.methods.certified.steps import CLIP, Centre, ClippedSteps, StepPlan
-from dpmf.methods.certified.steps_run import Callback, CertifiedSteps
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.steps import CLIP, Centre, PublicSteps, StepPlan, certify_steps
 from dpmf.methods.checks import declared
 from dpmf.model import Model
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
-from dpmf.privacy.ledger import Ledger
-from dpmf.privacy.mechanism import Mechanism
-from dpmf.privacy.noise import Noise
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld import SGLD
-    from dpmf.methods.sketch import Sketch
 
-_COINS = "who takes part"
 
-Array = NDArray[np.float64]
+@dataclass(frozen=True)
+class CertifiedSettings:
+    """What a certified run is given; attributes as those of `SGLD`."""
+
+    n_factors: int
+    n_epochs: int
+    learning_rate: float
+    regularization: float
+    n_samples: int
+    sampling_rate: float
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,6 @@ class SteppingPlan(StepPlan):
 
     sampling_rate: float
 
-    @classmethod
-    def of(cls, method: SGLD | Sketch, n_items: int, **further: Any) -> Self:
-        """Return the plan of a configuration with everything chosen; further facts are those of plans with more."""
-        assert method.budget is not None
-        assert method.n_factors is not None
-        assert method.n_epochs is not None
-        assert method.sampling_rate is not None
-        assert method.learning_rate is not None
-        return cls(
-            n_items, method.n_factors, method.n_epochs, method.learning_rate, method.budget, method.sampling_rate,
-            **further,
-        )  # fmt: skip
-
     @property
     def event(self) -> PoissonGaussianEvent:
         """What will be released, with as much noise as the budget asks for."""
@@ -78,6 +66,23 @@ class SteppingPlan(StepPlan):
         """The longest contribution of one user: what the noise multiplier of a sampled step is relative to."""
         return CLIP
 
+    def shares(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what part of the clip users get who want to pay this much at most: the noise multiplier over theirs.
+
+        Every distinct ε takes the accountant some seconds.
+        """
+        wanted, place = np.unique(epsilons, return_inverse=True)
+        return np.array([self._share(epsilon) for epsilon in wanted.tolist()])[place]
+
+    def _share(self, epsilon: float) -> float:
+        if epsilon in (0.0, self.budget.epsilon):
+            return float(epsilon > 0)
+        try:
+            own = replace(self, budget=replace(self.budget, epsilon=epsilon)).event.noise_multiplier
+        except InvalidArgument:  # no amount of noise would do, so nothing but leaving out does
+            own = math.inf
+        return min(1.0, self.event.noise_multiplier / own)
+
 
 @cache
 def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coordinates: int) -> PoissonGaussianEvent:
@@ -85,68 +90,11 @@ def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coo
     return poisson_event(budget, what, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
 
 
-def sampled_shares(epsilons: Array, plan: SteppingPlan) -> Array:
-    """Return what part of the clip users get who want to pay so much at most: the noise multiplier over theirs.
-
-    Every distinct ε takes the accountant some seconds.
-    """
-    wanted, place = np.unique(epsilons, return_inverse=True)
-    shares = []
-    for epsilon in wanted.tolist():
-        if epsilon in (0.0, plan.budget.epsilon):
-            shares.append(float(epsilon > 0))
-            continue
-        try:
-            own = replace(plan, budget=replace(plan.budget, epsilon=epsilon)).event.noise_multiplier
-        except InvalidArgument:  # no amount of noise would do, so nothing but leaving out does
-            own = math.inf
-        shares.append(min(1.0, plan.event.noise_multiplier / own))
-    return np.array(shares)[place]
-
-
-@dataclass(eq=False)
-class SampledSteps(ClippedSteps):
-    """The state of a run whose steps take a fresh sample of users each.
-
-    Args:
-        noise: tosses the coins; the other arguments are those of `ClippedSteps`.
-    """
-
-    plan: SteppingPlan
-    noise: Noise
-
-    def taking_part(self, number: int) -> NDArray[np.bool_]:
-        """Toss everybody's coin."""
-        return self.noise.coins(self.solving.n_users, self.plan.sampling_rate, _COINS, number)
-
-
-def fit_certified(
-    method: SGLD | Sketch,
-    plan: SteppingPlan,
-    steps: type[SampledSteps],
-    ratings: AnyRatings,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    checkpoint: Checkpoint | None,
-    user_budgets: Mapping[Any, float] | None,
-    ledger: Ledger | None,
-) -> Model:
-    """Return a model whose release is certified.
-
-    Args:
-        method: the configuration, with everything chosen.
-        plan: its plan.
-        steps: the state that carries the plan out.
-        ratings, n_threads, callbacks, checkpoint, user_budgets, ledger: as in `SGLD.fit`.
-    """
-    assert method.regularization is not None
-    assert method.n_samples is not None
+def fit_certified(method: SGLD, ratings: AnyRatings, settings: CertifiedSettings, options: RunOptions) -> Model:
+    """Return a model whose release is certified."""
     declared(ratings, method.items_public)
-    shares = sampled_shares(personal_epsilons(ratings.user_ids, plan.budget, user_budgets), plan)
-    centre, ridge, averaged, seed = Centre(ratings.scale.middle), method.regularization, method.n_samples, method.seed
-
-    def start(counted: AnyRatings, mechanism: Mechanism, noise: Noise, n_threads: int) -> SampledSteps:
-        return steps(plan, counted, shares, mechanism, centre, ridge, averaged, seed, n_threads, noise)
-
-    run = CertifiedSteps(method, plan, shares, bool(user_budgets), method.cap, start)
-    return run.fit(ratings, n_threads, callbacks, checkpoint, ledger)
+    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
+    plan = SteppingPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate)
+    keys, centre = ratings.catalogue.ids.keys, Centre(ratings.scale.middle)
+    how = settings.regularization, settings.n_samples, method.seed
+    return certify_steps(method, PublicSteps(plan, ratings.scale, keys, centre, *how), ratings, options, method.cap)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.stored import AnyRatings, Room, StoredRatings
-from dpmf.errors import InvalidArgument
+from dpmf.methods.base import RunOptions
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.claimed import ClaimedRelease, carry_out
 from dpmf.methods.sgld.draws import Averages, model_of
@@ -18,33 +16,23 @@ from dpmf.methods.snapshots import snapshots_of
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
-from dpmf.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld import SGLD
 
 logger = logging.getLogger(__name__)
-Callback = Callable[[EpochRecord], bool | None]
 
 
-def fit_sampled(
-    method: SGLD,
-    ratings: AnyRatings,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    checkpoint: Checkpoint | None,
-    user_budgets: Mapping[Any, float] | None,
-    ledger: Ledger | None,
-) -> Model:
-    """Run a chain, and return the model of its draws; arguments as in `SGLD.fit`, with everything chosen."""
+def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model:
+    """Run a chain, and return the model of its draws; the method has every choice made."""
     assert method.n_factors is not None
     assert method.n_epochs is not None
     assert method.n_samples is not None
-    guarantee = _guarantee(method, ratings, user_budgets, ledger)
-    with method.prepared(ratings, user_budgets) as (counted, weights, bound):
-        room = Room(n_threads)
+    guarantee = _guarantee(method, ratings, options.user_budgets)
+    with method.prepared(ratings, options.user_budgets) as (counted, weights, bound):
+        room = Room(options.n_threads)
         if isinstance(counted, StoredRatings):
-            room = Room.for_factors(counted, method.n_factors, n_threads)
+            room = Room.for_factors(counted, method.n_factors, options.n_threads)
         chain = method.chain_on(counted, weights, bound, room)
         averages = Averages.start(chain)
         tensors = {**chain.tensors(), **averages.tensors()}
@@ -56,24 +44,18 @@ def fit_sampled(
                 averages.add(chain)
             return record
 
-        claim = ClaimedRelease(guarantee, ratings.name or "release", ledger) if method.is_private else None
-        settings = {"name": "sgld", **asdict(method), "budget": str(method.budget), "weights": checksum_of((weights,))}
-        with snapshots_of(checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
+        claim = ClaimedRelease(guarantee, ratings.name or "release", options.ledger) if method.is_private else None
+        settings = {"name": "sgld", **method.facts(), "budget": str(method.budget), "weights": checksum_of((weights,))}
+        with snapshots_of(options.checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
             history = carry_out(
-                snapshots, lambda: tensors, advance, lambda history: len(history) >= epochs, callbacks, claim
+                snapshots, lambda: tensors, advance, lambda history: len(history) >= epochs, options.callbacks, claim
             )
         return model_of(ratings, chain, averages, method.configuration(), guarantee, tuple(history), room)
 
 
-def _guarantee(
-    method: SGLD, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None, ledger: Ledger | None
-) -> Guarantee:
+def _guarantee(method: SGLD, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None) -> Guarantee:
     if not method.is_private:
-        for name, given in (("user_budgets", user_budgets), ("ledger", ledger)):
-            if given is not None:
-                raise InvalidArgument(f"{name} means nothing with an infinite epsilon: leave it out")
         return Guarantee.none()
-    assert method.budget is not None
     assert method.table is not None
     declared(ratings, method.items_public)
     guarantee = method.bound(ratings.scale).guarantee(

@@ -17,39 +17,27 @@ finite epsilon nothing is private. With one, mode "paper" skips ratings with a l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
-from dpmf.engine.threads import thread_count
+from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
-from dpmf.methods.checks import (
-    configuration_of,
-    declared,
-    fraction,
-    not_negative,
-    positive,
-    private_method,
-    public_facts,
-    whole,
-)
-from dpmf.methods.sgd import Callback
+from dpmf.methods.base import Method, RunOptions, settings_of
+from dpmf.methods.checks import check_private, declared, fraction, not_negative, positive, public_facts, whole
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgd.descent import counts_of
-from dpmf.methods.sgld.certified import fit_certified
-from dpmf.methods.sketch.certified import SketchedPlan, SketchedSteps
+from dpmf.methods.sgld.certified import CertifiedSettings
+from dpmf.methods.sketch.certified import fit_certified
 from dpmf.methods.sketch.claim import claim_of
 from dpmf.methods.sketch.run import fit_sketch
 from dpmf.methods.sketch.stream import SketchStream
 from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
 from dpmf.model import Model
 from dpmf.privacy import Budget, Guarantee
-from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings, Scale
 
 MOST_FACTORS, MOST_EPOCHS, MOST_WIDTH = 1 << 16, 1 << 20, (1 << 31) - 1
@@ -71,7 +59,7 @@ _START_SD = 0.01  # of u_i·v_j, on a scale as wide as 1 to 5
 
 
 @dataclass(frozen=True)
-class Sketch:
+class Sketch(Method):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -79,7 +67,7 @@ class Sketch:
         n_epochs: how often every rating is visited; in mode "certified", the number of steps.
         budget: `Budget(math.inf)` says explicitly that nothing has to be private. In mode "paper" epsilon is the
             greatest loss e²/2 with which a rating counts, and is claimed to be that of one rating.
-        mode: what kind of promise a finite epsilon is: "certified", or "paper", a published claim.
+        mode: what kind of guarantee a finite epsilon is: "certified", or "paper", a published claim.
         depth: k, the rows of the table.
         gain: gamma, how much smaller the table is than dense factors would be.
         width: w, the cells of a row; chosen by the gain unless given.
@@ -96,12 +84,15 @@ class Sketch:
         sampling_rate, n_samples, cap: in mode "certified" only, see `dpmf.methods.sgld.SGLD`.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the hash functions, the start and the order.
-        noise_seed: research only, in mode "certified"; the same noise every time, and no promise.
+        noise_seed: research only, in mode "certified"; the same noise every time, and no guarantee.
     """
+
+    name: ClassVar[str] = "sketch"
+    modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
 
     n_factors: int | None = None
     n_epochs: int | None = None
-    budget: Budget | None = None
+    budget: Budget = field(kw_only=True)
     mode: Literal["certified", "paper"] = "certified"
     depth: int = 4
     gain: float = 1.0
@@ -119,8 +110,7 @@ class Sketch:
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        private_method(self)
-        assert self.budget is not None
+        check_private(self)
         whole("depth", self.depth, most=MOST_ROWS)
         positive("gain", self.gain)
         for name, check in (("learning_rate", positive), ("regularization", not_negative), ("cap", whole)):
@@ -141,12 +131,12 @@ class Sketch:
         if self.width is not None and self.gain != 1:
             raise InvalidArgument(f"gain={self.gain!r} chooses a width, and width={self.width} is given: leave one out")
         kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
-        for name in _MEANINGLESS[self._kind]:
+        for name in _MEANINGLESS[self.kind]:
             if getattr(self, name) is not None:
                 raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
-        if self._kind == "paper" and self.budget.neighbours != "add-remove":
+        if self.kind == "paper" and self.budget.neighbours != "add-remove":
             raise InvalidArgument("neighbours='replace': the claim is about a rating that is added, use add-remove")
-        if self._kind == "certified":
+        if self.kind == "certified":
             if self.budget.unit != "user":
                 raise InvalidArgument(f"unit={self.budget.unit!r}: a certified sketch protects users")
             if self.sampling_rate is not None:
@@ -156,60 +146,44 @@ class Sketch:
     @property
     def is_private(self) -> bool:
         """Whether there is a finite epsilon, be it a claim only."""
-        assert self.budget is not None
         return self.budget.is_finite
 
     @property
-    def _kind(self) -> str:
+    def kind(self) -> str:
         """The mode, and "none" without a finite epsilon."""
         return self.mode if self.is_private else "none"
 
-    def fit(
-        self,
-        ratings: Ratings | StoredRatings,
-        *,
-        n_threads: int | None = None,
-        callbacks: Iterable[Callback] = (),
-        checkpoint: Checkpoint | None = None,
-        user_budgets: Mapping[Any, float] | None = None,
-        ledger: Ledger | None = None,
-    ) -> Model:
-        """Train on ratings.
+    @classmethod
+    def unit_for(cls, mode: str) -> str:
+        """Return whom a guarantee protects: the claim is about a rating, the certificate about a user."""
+        return "rating" if mode == "paper" else "user"
 
-        Args:
-            ratings: what to learn from, in memory. What does not fit can be learnt from batch by batch, with `stream`.
-            n_threads: all CPUs this process may use by default. Updates in a sketch run on one thread, but for a
-                certified run; the result is the same for any number.
-            callbacks: called with the record of each epoch when it ends; one that returns True ends the training, but
-                for a certified run, which says beforehand what it will release.
-            checkpoint: where to keep snapshots, from which a run goes on to the same result; a certified one goes on
-                with other noise, and without the step that it was stopped in.
-            user_budgets: the epsilon of users who want a smaller one than that of the budget; in mode "certified".
-            ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
-        """
-        if isinstance(ratings, StoredRatings):
-            raise InvalidArgument("Sketch.fit needs the ratings in memory: allow more, or learn batch by batch")
-        if not len(ratings):
-            raise InvalidArgument("there are no ratings to train on")
-        threads, chosen = thread_count(n_threads), self.chosen_for(ratings)
-        if self._kind == "certified":
-            return fit_certified(
-                chosen, chosen._plan(ratings.n_items), SketchedSteps, ratings, threads, tuple(callbacks), checkpoint,
-                user_budgets, ledger,
-            )  # fmt: skip
-        if user_budgets is not None:
-            why = "the claim is the same for everybody" if self.is_private else "nothing is private"
-            raise InvalidArgument(f"user_budgets means nothing here, because {why}: leave it out")
-        if ledger is not None and not self.is_private:
-            raise InvalidArgument("ledger means nothing with an infinite epsilon: leave it out")
-        if self._kind == "paper":
+    @property
+    def n_turns(self) -> int | None:
+        """How many epochs, or steps, there are."""
+        return self._usual().n_epochs
+
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        if self.kind == "certified":
+            return fit_certified(self, ratings, settings_of(CertifiedSettings, self.facts()), options)
+        assert isinstance(ratings, Ratings)
+        if options.user_budgets is not None:
+            raise InvalidArgument("user_budgets means nothing here: the claim is the same for everybody, leave it out")
+        if self.kind == "paper":
             declared(ratings, self.items_public)
         guarantee = self.guarantee(public_facts(ratings.catalogue))
-        return fit_sketch(chosen, ratings, threads, tuple(callbacks), checkpoint, guarantee, ledger)
+        return fit_sketch(self.chosen_for(ratings), ratings, options, guarantee)
+
+    def facts(self) -> dict[str, Any]:
+        """Return all fields by name, with whatever was left open chosen where that can be done beforehand."""
+        chosen = self._usual()
+        if self.kind == "certified":
+            chosen = replace(chosen, n_samples=chosen.n_samples or -(-(chosen.n_epochs or 1) // 2))
+        return {one.name: getattr(chosen, one.name) for one in fields(chosen)}
 
     def stream(self, scale: Scale | Sequence[float] | str) -> SketchStream:
         """Return a learner that takes ratings batch by batch; see `dpmf.methods.sketch.stream`."""
-        if self._kind == "certified":
+        if self.kind == "certified":
             raise InvalidArgument(
                 "a stream cannot be certified: everybody's ratings come when they come, and all of them count; use fit"
             )
@@ -229,20 +203,17 @@ class Sketch:
         return SketchStream(chosen, Scale.of(scale))
 
     def chosen_for(self, ratings: Ratings) -> Sketch:
-        """Return the same configuration with whatever was left open chosen; a certified one from public facts alone."""
-        chosen = self._usual()
-        if self._kind == "certified":
-            return replace(chosen, n_samples=chosen.n_samples or -(-(chosen.n_epochs or 1) // 2))
+        """Return the same configuration with whatever was left open chosen, for a run that is not certified."""
         per_user, per_item = counts_of(ratings)
         rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
         return replace(
-            chosen,
+            self._usual(),
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             regularization=penalty if self.regularization is None else self.regularization,
         )
 
     def _usual(self) -> Sketch:
-        usual = _DEFAULTS["paper" if self.mode == "paper" else self._kind]  # without a threshold, too
+        usual = _DEFAULTS["paper" if self.mode == "paper" else self.kind]  # without a threshold, too
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def width_for(self, n_ids: int) -> int:
@@ -263,7 +234,6 @@ class Sketch:
 
     def step(self, epoch: int, mean: float, scale: Scale) -> SketchStep:
         """Return the numbers of an epoch, counted from 1, in units; e²/2 counts up to epsilon in the ratings' own."""
-        assert self.budget is not None
         assert self.regularization is not None
         unit = unit_of(scale)
         return SketchStep.of(mean / unit, self.rate(epoch), self.regularization, 2 * self.budget.epsilon / unit**2)
@@ -281,16 +251,6 @@ class Sketch:
         """Return what is claimed of a run that is not certified."""
         if not self.is_private:
             return Guarantee.none()
-        assert self.budget is not None
         sized = self.width is None or self.learning_rate is None or self.regularization is None
         means = self._usual().biases == "means"
         return claim_of(self.budget.epsilon, exact_means=means, data_sized=sized, assumptions=assumptions)
-
-    def _plan(self, n_items: int) -> SketchedPlan:
-        return SketchedPlan.of(
-            self, n_items, depth=self.depth, width=self.width_for(n_items), median=self.query == "median"
-        )
-
-    def configuration(self) -> dict[str, Any]:
-        """Return the public facts; a noise seed is not written down, and the budget is in the guarantee."""
-        return configuration_of("sketch", self)

@@ -15,16 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.stored import AnyRatings
 from dpmf.kernels.sketch import locate_rows
 from dpmf.kernels.sketch_gradients import add_sketched_gradients
-from dpmf.methods.certified.steps import CLIP, Array, People
-from dpmf.methods.sgld.certified import SampledSteps, SteppingPlan
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.questions import Array, Fitted, Integers, People
+from dpmf.methods.certified.steps import CLIP, Centre, Gradients, PublicSteps, certify_steps
+from dpmf.methods.checks import declared
+from dpmf.methods.sgld.certified import CertifiedSettings, SteppingPlan
 from dpmf.methods.sketch.table import ITEMS, CountSketch
+from dpmf.model import Model
+
+if TYPE_CHECKING:
+    from dpmf.methods.sketch import Sketch
 
 CELLS = "gradients with respect to the cells of a sketch of items"
 
@@ -53,46 +61,86 @@ class SketchedPlan(SteppingPlan):
         return (self.depth * self.width,)
 
 
+@dataclass(frozen=True, eq=False)
+class CellGradients(Gradients):
+    """In which direction should cells move, for those who take part?
+
+    Attributes:
+        places, signs: where the components of items live: public hash functions.
+        n_cells: of the table.
+    """
+
+    places: NDArray[Any]
+    signs: NDArray[Any]
+    n_cells: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum."""
+        return (self.n_cells,)
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add everybody's gradient with respect to cells, clipped there, to sums (out)."""
+        assert fitted is not None
+        ratings, fit = (people.counted.indptr, people.counted.items, people.counted.values), self.fit
+        numbers = self.centre.height, CLIP, steps
+        cells = self.places, self.signs
+        add_sketched_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, *cells, sums)
+
+
 @dataclass(eq=False)
-class SketchedSteps(SampledSteps):
-    """The state of a run; arguments as those of `SampledSteps`."""
+class PublicSketch(PublicSteps):
+    """What a run asks people for, and where its cells are; arguments as those of `PublicSteps`."""
 
     plan: SketchedPlan
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.table = CountSketch.start(
-            depth=self.plan.depth, width=self.plan.width, n_factors=self.plan.n_factors, biased=True,
-            median=self.plan.median, sd=self.centre.start_sd, unit=1.0, seed=self.seed,
-        )  # fmt: skip
-        self._keys = self.solving.catalogue.ids.keys
-        self._places, self._signs = locate_rows(self._keys, ITEMS, self.table.family, self.plan.n_factors)
+            depth=self.plan.depth,
+            width=self.plan.width,
+            n_factors=self.plan.n_factors,
+            biased=True,
+            median=self.plan.median,
+            sd=self.centre.start_sd,
+            unit=1.0,
+            seed=self.seed,
+        )
+        self._places, self._signs = locate_rows(self.keys, ITEMS, self.table.family, self.plan.n_factors)
         self._read()
 
     def _read(self) -> None:
-        """Take items from the cells; a bias is kept in them as a multiple of its height, like its gradient."""
-        factors, biases = self.table.read(ITEMS, self._keys, self.n_threads)
+        """Read items from the cells; a bias is kept in them as a multiple of its height, like its gradient."""
+        factors, biases = self.table.read(ITEMS, self.keys, 1)
         self.V, self.c = factors, np.float32(self.centre.height) * biases
 
+    def question(self) -> CellGradients:
+        """Return what a step asks for."""
+        hashed = self._places, self._signs
+        return CellGradients(self.plan.what, self._fit(), self.centre, self._sampled, *hashed, len(self.table.cells))
+
     def move(self, keep: float, by: Array) -> None:
-        """Let cells go a step, and be pulled towards 0, all alike; items are what is then read."""
+        """Move cells a step, and pull all of them towards 0 alike; items are what is then read."""
         self.table.cells[:] = keep * self.table.cells + by
         self._read()
 
-    def add(self, people: People, first: int, last: int, steps: float, sums: NDArray[np.int64]) -> None:
-        """Add everybody's gradient with respect to cells, clipped there."""
-        of = people.ratings
-        add_sketched_gradients(
-            of.indptr, of.items, of.values, first, last, self.V, self.c, people.b, people.U, people.shares,
-            self.centre.height, CLIP, steps, self._places, self._signs, sums,
-        )  # fmt: skip
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what is public so far."""
+        return {**super().state(), "cells": self.table.cells}
 
-    def released(self) -> dict[str, NDArray[Any]]:
-        """Return what is public so far; with it and the ratings a run can go on."""
-        return {**super().released(), "cells": self.table.cells}
-
-    def take_up(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `released` returned."""
-        super().take_up(tensors)
+    def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Set what `state` returned."""
+        super().restore(tensors)
         self.table.cells[:] = tensors["cells"]
         self._read()
+
+
+def fit_certified(method: Sketch, ratings: AnyRatings, settings: CertifiedSettings, options: RunOptions) -> Model:
+    """Return a model whose release is certified."""
+    declared(ratings, method.items_public)
+    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
+    table = method.depth, method.width_for(ratings.n_items), method.query == "median"
+    plan = SketchedPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate, *table)
+    keys, centre = ratings.catalogue.ids.keys, Centre(ratings.scale.middle)
+    how = settings.regularization, settings.n_samples, method.seed
+    return certify_steps(method, PublicSketch(plan, ratings.scale, keys, centre, *how), ratings, options, method.cap)

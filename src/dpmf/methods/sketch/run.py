@@ -8,44 +8,33 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.schedule import tier_at
 from dpmf.errors import DpmfError
 from dpmf.kernels.sketch import SketchStep
 from dpmf.kernels.sort import row_sums
+from dpmf.methods.base import RunOptions
 from dpmf.methods.claimed import ClaimedRelease, carry_out
 from dpmf.methods.sketch.table import ITEMS, NOTHING_KNOWN, USERS, CountSketch, Floats
 from dpmf.methods.snapshots import snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
-from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
 
 if TYPE_CHECKING:
-    from dpmf.methods.sgd import Callback
     from dpmf.methods.sketch import Sketch
 
 
-def fit_sketch(
-    method: Sketch,
-    ratings: Ratings,
-    n_threads: int,
-    callbacks: tuple[Callback, ...],
-    checkpoint: Checkpoint | None,
-    guarantee: Guarantee,
-    ledger: Ledger | None,
-) -> Model:
-    """Return a model that is not certified; arguments as in `Sketch.fit`, with everything chosen."""
+def fit_sketch(method: Sketch, ratings: Ratings, options: RunOptions, guarantee: Guarantee) -> Model:
+    """Return a model that is not certified; the method has every choice made."""
     assert method.n_epochs is not None
-    grid = BlockGrid.build(ratings, n_threads=n_threads)
+    grid = BlockGrid.build(ratings, n_threads=options.n_threads)
     table = method.table_for(ratings.n_users, ratings.n_items, ratings.scale)
     means = exact_means(ratings, grid.mean) if method.biases == "means" else None
     known = (NOTHING_KNOWN, NOTHING_KNOWN) if means is None else _in_units(means, table.unit)
@@ -55,13 +44,18 @@ def fit_sketch(
         step = method.step(epoch, grid.mean, ratings.scale)
         return run_epoch(table, grid, ratings, known, step, epoch, method.seed)
 
-    claim = ClaimedRelease(guarantee, ratings.name or "release", ledger) if method.is_private else None
-    settings = {"name": "sketch", **asdict(method), "budget": str(method.budget)}
-    with snapshots_of(checkpoint, settings, ratings, grid.fingerprint, mean=grid.mean) as snapshots:
+    claim = ClaimedRelease(guarantee, ratings.name or "release", options.ledger) if method.is_private else None
+    settings = {"name": "sketch", **method.facts(), "budget": str(method.budget)}
+    with snapshots_of(options.checkpoint, settings, ratings, grid.fingerprint, mean=grid.mean) as snapshots:
         history = carry_out(
-            snapshots, lambda: {"cells": table.cells}, advance, lambda history: len(history) >= epochs, callbacks, claim
+            snapshots,
+            lambda: {"cells": table.cells},
+            advance,
+            lambda past: len(past) >= epochs,
+            options.callbacks,
+            claim,
         )
-    return _model(method, ratings, table, means, grid.mean, guarantee, tuple(history), n_threads)
+    return _model(method, ratings, table, means, grid.mean, guarantee, tuple(history), options.n_threads)
 
 
 def run_epoch(

@@ -1,0 +1,137 @@
+"""The questions of certified least squares on implicit feedback; docs/proofs/als.md has the bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpmf.kernels.als_implicit import common_of, missing_squares, solve_observers
+from dpmf.kernels.implicit_sums import Observing, add_observed, add_spreads, stretch_people
+from dpmf.methods.certified.questions import Array, Fit, Fitted, Floats, Integers, People, Question, Rated
+
+
+@dataclass(frozen=True, eq=False)
+class ImplicitFit:
+    """What people fit their factors to, so that c_j + u·v_j is near 1 for what they have and near 0 for the rest.
+
+    Attributes:
+        V: factors of items, shape (n_items, K).
+        c: popularity of items, shape (n_items,).
+        ridge: the penalty on a person's factors.
+        alpha: how much more an item that a person has weighs than one that they do not have.
+        length: if above 0, factors are only a first guess, and get this length.
+    """
+
+    V: Floats
+    c: Floats
+    ridge: float
+    alpha: float
+    length: float = 0.0
+
+    @property
+    def n_factors(self) -> int:
+        """K."""
+        return int(self.V.shape[1])
+
+    @cached_property
+    def common(self) -> tuple[Array, Array]:
+        """The part of the normal equations that is the same for everybody."""
+        return common_of(self.V, self.c, self.ridge)
+
+    def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
+        """Let people first..last-1 fit their own factors, fitted[i] (out); nobody has a bias."""
+        of = rated.indptr, rated.items
+        solve_observers(*of, first, last, self.V, self.c, *self.common, self.alpha, fitted.U)
+        if self.length > 0:
+            stretch_people(first, last, self.length, fitted.U)
+
+    def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
+        """Return the squares of 1 less the scores of what people have, summed."""
+        return float(missing_squares(rated.indptr, rated.items, first, last, self.V, self.c, fitted.U))
+
+    def same_as(self, other: Fit) -> bool:
+        """Return whether everybody's factors come out the same."""
+        if not isinstance(other, ImplicitFit):
+            return False
+        numbers = [(one.ridge, one.alpha, one.length) for one in (self, other)]
+        return numbers[0] == numbers[1] and np.array_equal(self.c, other.c) and np.array_equal(self.V, other.V)
+
+
+@dataclass(frozen=True, eq=False)
+class Spreads(Question):
+    """What are the second moments of (u_i, 1) over people, who count by 1/√n for the n items they have?
+
+    Attributes:
+        what: the name of the release.
+        fit: what to fit factors to.
+        weights: of items, relative to each other.
+        lift: what 1/√n is multiplied by; people with fewer than lift² items count in full.
+        radius: the longest factors.
+    """
+
+    what: str
+    fit: ImplicitFit
+    weights: Array
+    lift: float
+    radius: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum: the triangle of a symmetric matrix."""
+        K = self.fit.n_factors
+        return ((K + 1) * (K + 2) // 2,)
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return self.radius**2 + 1
+
+    def needs(self) -> ImplicitFit:
+        """Return what people have to fit before they can answer."""
+        return self.fit
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add everybody's moments to sums (out)."""
+        assert fitted is not None
+        of, whose = people.counted, (self.weights, people.shares, fitted.U)
+        add_spreads(of.indptr, of.items, first, last, *whose, self.lift, self.radius, steps, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed(Question):
+    """What factors do those have who have an item, and how many are they?
+
+    Attributes:
+        what: the name of the release.
+        fit: what to fit factors to, for every item without that item.
+        weights: of items, relative to each other.
+        radius: the longest factors.
+        height: what is added beside the factors, and counts people.
+    """
+
+    what: str
+    fit: ImplicitFit
+    weights: Array
+    radius: float
+    height: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum."""
+        return len(self.fit.V), self.fit.n_factors + 1
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return math.hypot(self.radius, self.height)
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add everybody's factors to sums (out)."""
+        fit, of, own = self.fit, people.counted, people.solving
+        numbers = Observing(fit.alpha, fit.length, self.radius, self.height)
+        items = of.indptr, of.items, own.indptr, own.items
+        whose, (common, pull) = (self.weights, people.shares), fit.common
+        add_observed(*items, first, last, *whose, fit.V, fit.c, common, pull, numbers, steps, sums)

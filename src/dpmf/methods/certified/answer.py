@@ -1,0 +1,218 @@
+"""Answerers: whoever holds ratings and sums everybody's answers to a question, exactly and without noise.
+
+Integers add up to the same total in any order, so sums are the same for any number of threads, in memory and from disk.
+
+>>> from dpmf.methods.certified.questions import Headcount
+>>> from dpmf.ratings.synthetic import make
+>>> people = RatingsAnswerer(make(50, 40), np.ones(50), n_threads=1)
+>>> [int(total) for total in people.answer([Asked(Headcount("people"), steps=1000.0)])]
+[49999]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.engine.stored import AnyRatings, StoredRatings, parts_of
+from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
+from dpmf.methods.certified.sums import over_people
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings import Ratings
+from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.trim import trimmed
+
+_ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
+_FIT_TASKS_PER_THREAD = 16
+
+
+class Asked(NamedTuple):
+    """A question as it is put to people.
+
+    Attributes:
+        question: what is asked.
+        steps: of the grid, per unit.
+        participants: who takes part, shape (n_users,); None for everybody.
+    """
+
+    question: Question
+    steps: float
+    participants: NDArray[np.bool_] | None = None
+
+
+class Answerer(Protocol):
+    """Whoever can sum everybody's answers."""
+
+    @property
+    def n_users(self) -> int:
+        """How many people there are: private, unless a method says otherwise."""
+
+    def answer(self, asked: Sequence[Asked]) -> list[Integers]:
+        """Return the exact sum of everybody's answers to each question, in steps of its grid."""
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the training error of a fit, or of those who answered last: for the holder of the data."""
+
+
+class RatingsAnswerer:
+    """People whose ratings are in one place, in memory or on disk.
+
+    Ratings on disk are read once per call, some users at a time.
+
+    Args:
+        ratings: all ratings.
+        shares: what part of the full weight each user has.
+        n_threads: how many threads to use.
+        cap: how many ratings of a user count towards sums; None for all.
+        seed: of the choice of those that count.
+    """
+
+    def __init__(
+        self, ratings: AnyRatings, shares: Array, n_threads: int, *, cap: int | None = None, seed: int = 0
+    ) -> None:
+        self._ratings, self._shares, self._n_threads = ratings, shares, n_threads
+        self._cap, self._seed = cap, seed
+        self._everybody = None if isinstance(ratings, StoredRatings) else self._people(ratings, np.arange(len(shares)))
+        self._fitted: tuple[Fit, Fitted] | None = None
+        self._error = 0.0
+
+    @property
+    def n_users(self) -> int:
+        """How many people there are."""
+        return len(self._shares)
+
+    def answer(self, asked: Sequence[Asked]) -> list[Integers]:
+        """Return the exact sum of everybody's answers to each question, in steps of its grid."""
+        totals = [[np.zeros(one.question.shape, np.int64) for _ in range(self._n_threads)] for one in asked]
+        squared, count = 0.0, 0
+        for part in self._parts():
+            for one, sums in zip(asked, totals, strict=True):
+                people = one.question.prepared(self._selected(part, one.participants))
+                fitted = self._fit(one.question.needs(), people)
+                self._add(one, people, fitted, sums)
+                if one.question.tracks_error:
+                    squared += self._squared_errors(one.question.needs(), people, fitted)
+                    count += len(people.solving.items)
+        if count:
+            self._error = math.sqrt(squared / count)
+        for sums in totals:
+            while len(sums) > 1:
+                sums[0] += sums.pop()
+        return [sums[0] for sums in totals]
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the root mean squared error of a fit over all ratings, or of those who answered last."""
+        if fit is None:
+            return self._error
+        squared, count = 0.0, 0
+        for people in self._parts():
+            squared += self._squared_errors(fit, people, self._fit(fit, people))
+            count += len(people.solving.items)
+        return math.sqrt(squared / max(count, 1))
+
+    def _parts(self) -> Iterator[People]:
+        if self._everybody is not None:
+            yield self._everybody
+            return
+        for positions, part in parts_of(self._ratings):
+            yield self._people(part, positions)
+
+    def _people(self, ratings: AnyRatings, positions: Integers) -> People:
+        assert isinstance(ratings, Ratings)
+        counted = ratings if self._cap is None else trimmed(ratings, self._cap, seed=self._seed)
+        return People(ratings, counted, self._shares[positions], positions)
+
+    def _selected(self, people: People, participants: NDArray[np.bool_] | None) -> People:
+        if participants is None:
+            return people
+        chosen = np.flatnonzero(participants[people.positions])
+        solving = _of_users(people.solving, chosen)
+        counted = solving if people.counted is people.solving else _of_users(people.counted, chosen)
+        return People(solving, counted, people.shares[chosen], people.positions[chosen])
+
+    def _fit(self, fit: Fit | None, people: People) -> Fitted | None:
+        """Let people fit their bias and factors, unless all of them have just done so."""
+        if fit is None:
+            return None
+        keeps = people is self._everybody
+        if keeps and self._fitted is not None and fit.same_as(self._fitted[0]):
+            return self._fitted[1]
+        n_people = len(people.shares)
+        fitted = Fitted(np.zeros(n_people, np.float32), np.zeros((n_people, fit.n_factors), np.float32))
+
+        def solve(_: int, first: int, last: int) -> None:
+            fit.solve(people.solving, first, last, fitted)
+
+        over_people(people.solving, solve, _FIT_TASKS_PER_THREAD * self._n_threads, self._n_threads)
+        if keeps:
+            self._fitted = fit, fitted
+        return fitted
+
+    def _add(self, asked: Asked, people: People, fitted: Fitted | None, sums: list[Integers]) -> None:
+        def add(task: int, first: int, last: int) -> None:
+            asked.question.add(people, fitted, first, last, asked.steps, sums[task])
+
+        over_people(people.counted, add, self._n_threads, self._n_threads)
+
+    def _squared_errors(self, fit: Fit | None, people: People, fitted: Fitted | None) -> float:
+        if fit is None or fitted is None:
+            return 0.0
+        squared = np.zeros(_ERROR_TASKS)
+
+        def measure(task: int, first: int, last: int) -> None:
+            squared[task] = fit.squared_errors(people.solving, first, last, fitted)
+
+        over_people(people.solving, measure, _ERROR_TASKS, self._n_threads)
+        return float(squared.sum())
+
+
+def _of_users(rated: Rated, chosen: Integers) -> Ratings:
+    assert isinstance(rated, Ratings)
+    return replace(of_users(rated, chosen), timestamps=None)
+
+
+class Curator:
+    """The trusted holder of the data: has answers summed, and lets the mechanism add the noise.
+
+    Args:
+        people: sum their answers.
+        mechanism: adds the noise, and tosses the coins of those who take part.
+        neighbours: which data sets the guarantee compares.
+    """
+
+    def __init__(self, people: Answerer, mechanism: Mechanism, neighbours: str) -> None:
+        self._people, self._mechanism, self._neighbours = people, mechanism, neighbours
+
+    def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
+        """Return the noisy sums of everybody's answers."""
+        asked = [self._asked(question) for question in questions]
+        return tuple(self._noisy(one, sums) for one, sums in zip(asked, self._people.answer(asked), strict=True))
+
+    def _asked(self, question: Question) -> Asked:
+        steps = self._mechanism.steps(question.what, question.sensitivity(self._neighbours))
+        return Asked(question, steps, self._mechanism.participants(question.what, self._people.n_users))
+
+    def _noisy(self, asked: Asked, sums: Integers) -> Noisy:
+        what, bound = asked.question.what, asked.question.sensitivity(self._neighbours)
+        return Noisy(self._mechanism.release(what, sums, bound), self._mechanism.sd(what, bound), asked.steps)
+
+    def begin(self, stage: Stage) -> None:
+        """Prepare for a stage: there is nothing to do."""
+
+    def forfeit(self, what: str) -> None:
+        """Give up the next release of an event: it stays charged."""
+        self._mechanism.forfeit(what)
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the training error of a fit, or of those who answered last."""
+        return self._people.error(fit)
+
+    def finish(self) -> None:
+        """Refuse to end before everything in the plan was released or given up."""
+        self._mechanism.finish()

@@ -1,0 +1,228 @@
+"""The stages of a certified run, so that it may be stopped at any moment and resumed.
+
+Noise that is drawn twice for the same sum costs twice. So before a stage draws any, the journal has it on disk that it
+was started, and what was started is never drawn again. A stage that was started and not finished is lost: it stays
+charged, and the run resumes with the next one, with noise of a new key. Nothing but the public state, which noisy sums
+are made into, is stored; everybody's own part is computed from it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
+from dpmf.engine.journal import Journal, alone_in, open_journal
+from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
+from dpmf.methods.base import Callback
+from dpmf.methods.certified.plan import Plan, Stage
+from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.model import EpochRecord
+from dpmf.privacy import Guarantee
+from dpmf.privacy.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+Conversation = Generator[tuple[Question, ...], tuple[Noisy, ...], None]
+
+
+class PublicHalf(Protocol):
+    """The half of a certified method that knows no ratings: it asks questions, and learns from noisy answers.
+
+    All it learns is public state, which `state` returns and `restore` takes; a conversation is never stored.
+    """
+
+    @property
+    def plan(self) -> Plan:
+        """What the run releases."""
+
+    def converse(self, stage: Stage) -> Conversation:
+        """Yield the questions of a stage, receive their noisy answers, and make public state of them."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything that is public so far."""
+
+    def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
+        """Set what `state` returned."""
+
+    def fit_after(self, stage: Stage) -> Fit | None:
+        """Return what everybody fits their own part to once a stage is over; None if nobody has to."""
+
+
+class StageLost(DpmfError):
+    """Too few people answered: what was asked stays charged, and there is no answer."""
+
+
+class Partner(Protocol):
+    """Whoever puts questions to people, and sees to it that sums come back with noise."""
+
+    def begin(self, stage: Stage) -> None:
+        """Prepare for the questions of a stage."""
+
+    def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
+        """Return the noisy sums of everybody's answers, or raise `StageLost`."""
+
+    def forfeit(self, what: str) -> None:
+        """Give up the next release of an event: it stays charged."""
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the training error of a fit, or of those who answered last: for the holder of the data."""
+
+    def finish(self) -> None:
+        """Refuse to end before everything in the plan was released or given up."""
+
+
+class StagedRun:
+    """The stages of a run, and how many of them are behind it.
+
+    Args:
+        stages: all of them, in order.
+        seeded: whether noise is the same every time, so that a stage that was lost can be carried out again to the
+            same bits. There is no guarantee to keep then.
+        journal: what was started; None for a run that is not to be resumed.
+        snapshots: where to store what was found; None likewise.
+        found: the newest snapshot.
+
+    Raises:
+        BudgetExceeded: the budget is spent, and nothing is left to resume from.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        seeded: bool,
+        journal: Journal | None = None,
+        snapshots: Snapshots | None = None,
+        found: Snapshot | None = None,
+    ) -> None:
+        self._stages, self._journal, self._snapshots, self._found = stages, journal, snapshots, found
+        self._ledger: Ledger | None = None
+        self._finished = 0 if found is None else found.epoch
+        started = 0 if journal is None else journal.started
+        if not self._finished <= started <= len(stages):
+            raise DamagedFile(f"the checkpoint has stage {self._finished} of {len(stages)}, and {started} were started")
+        if started and not self._finished and not seeded:
+            raise BudgetExceeded(
+                "the run was stopped before anything of it was stored, and its budget is spent: begin a new run in "
+                "another folder, which is charged again"
+            )
+        self._next = self._finished if seeded else started
+
+    def enter(self, ledger: Ledger | None, label: str, guarantee: Guarantee) -> None:
+        """Enter the run into the ledger, once, however often it is resumed; a ledger that lacks it is charged."""
+        journal = self._journal
+        if ledger is None:
+            if journal is not None and journal.entered:
+                raise InvalidArgument("the run was entered into a ledger: name that ledger to resume it")
+            return
+        ledger.spend(label, guarantee, run=None if journal is None else journal.run)
+        if journal is not None:
+            journal.enter()
+            self._ledger = ledger
+
+    def carry_out(self, public: PublicHalf, partner: Partner, callbacks: Sequence[Callback]) -> tuple[EpochRecord, ...]:
+        """Carry out what is left, and return the records of all rounds that were not lost."""
+        history = self._resume(public, partner)
+        for place in range(self._next, len(self._stages)):
+            self._start(place)
+            began, stage = time.perf_counter(), self._stages[place]
+            answered = converse(public, stage, partner)
+            seconds = time.perf_counter() - began
+            facts: dict[str, Any] = {"history": [asdict(record) for record in history], "seconds": seconds}
+            if not answered:
+                facts["answered"] = False
+            if self._snapshots is not None:  # at once, before users compute their part: it cannot be found again
+                self._snapshots.save(place + 1, public.state(), facts)
+            rounds = len(history)
+            if answered:
+                self._record(stage, public, partner, seconds, history)
+            if self._snapshots is not None:
+                self._snapshots.finish()  # before the next stage is started: else both would be lost
+            for callback in callbacks if len(history) > rounds else ():
+                callback(history[-1])
+        return tuple(history)
+
+    def _start(self, place: int) -> None:
+        if self._journal is not None and place >= self._journal.started:
+            self._journal.start(place)
+            if self._ledger is not None:  # a journal can be copied, and every copy would say that it may
+                self._ledger.start(self._journal.run, place)
+
+    def _resume(self, public: PublicHalf, partner: Partner) -> list[EpochRecord]:
+        """Restore the snapshot, and give up what earlier processes released or lost."""
+        for place, stage in enumerate(self._stages[: self._next]):
+            for what in stage.releases:
+                partner.forfeit(what)
+            if place >= self._finished:
+                lose(stage, "when the run was stopped")
+        if self._found is None:
+            return []
+        try:
+            history = [EpochRecord(**record) for record in self._found.facts["history"]]
+            public.restore(self._found.tensors)
+            seconds = float(self._found.facts["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {error}") from None
+        if self._found.facts.get("answered", True):
+            self._record(self._stages[self._finished - 1], public, partner, seconds, history)
+        return history
+
+    def _record(
+        self, stage: Stage, public: PublicHalf, partner: Partner, seconds: float, history: list[EpochRecord]
+    ) -> None:
+        """Append the record of a round."""
+        if stage.round is None:
+            return
+        began = time.perf_counter()
+        error = partner.error(public.fit_after(stage))
+        history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
+
+
+def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
+    """Carry out one stage, and return whether it was answered; what it releases and did not ask for is given up."""
+    partner.begin(stage)
+    asked: Counter[str] = Counter()
+    conversation, answered = public.converse(stage), True
+    try:
+        questions = next(conversation)
+        while True:
+            asked.update(question.what for question in questions)
+            questions = conversation.send(partner.ask(questions))
+    except StopIteration:
+        pass
+    except StageLost:
+        lose(stage, "because too few people answered")
+        answered = False
+    for what in (Counter(stage.releases) - asked).elements():
+        partner.forfeit(what)
+    return answered
+
+
+def lose(stage: Stage, why: str) -> None:
+    """Report a stage that is lost, or refuse to continue without it."""
+    if stage.essential:
+        raise BudgetExceeded(
+            f"{stage.name} was lost {why}, without which nothing can be learnt: its budget is spent; begin a new run, "
+            "which is charged again"
+        )
+    logger.warning("%s was lost %s: it stays charged, and is left out", stage.name, why)
+
+
+@contextlib.contextmanager
+def staged_run(
+    checkpoint: Checkpoint | None, identity: Callable[[], Mapping[str, Any]], stages: Sequence[Stage], seeded: bool
+) -> Iterator[StagedRun]:
+    """Yield a run, where it was stopped if there is a checkpoint of it, and keep other processes from it meanwhile."""
+    if checkpoint is None:
+        yield StagedRun(stages, seeded)
+        return
+    same = identity()
+    with alone_in(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
+        found = snapshots.latest()  # before the journal: it can say in what another run differs
+        yield StagedRun(stages, seeded, open_journal(checkpoint, same), snapshots, found)
