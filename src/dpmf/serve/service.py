@@ -262,7 +262,7 @@ def _add_files(app: FastAPI, live: Live) -> None:
 
 def _sent(content: Content, request: Request) -> Response:
     """Return a file, or that the other end has it already."""
-    headers = {"ETag": content.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    headers = {"ETag": content.tag, "Cache-Control": content.cache_control, "Vary": "Accept-Encoding"}
     if content.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     body = content.plain

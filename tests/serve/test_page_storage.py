@@ -1,36 +1,18 @@
-"""What the page keeps of somebody, whichever release takes the place of the one before."""
+"""What the page stores when one release takes the place of another."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
-import shutil
-import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dpmf.model import Release
 from dpmf.ratings import Items, Scale
 
-from .conftest import Host, random_release
-from .visiting import Visitor
-
-IMPLICIT: dict[str, Any] = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit", "alpha": 2.0}
-MOMENTS = itertools.count(int(time.time()) + 1000, 2)  # browsers take what is younger for what is new, by the second
-RATED = {"Film 3": 5, "Film 8": 1, "Film 21": 4}
-
-
-def put(host: Host, release: Release, name: str) -> str:
-    """Export a release to where another may be."""
-    shutil.rmtree(host.root.parent / f"release-{name}", ignore_errors=True)
-    address = host.site(release, name)
-    moment = next(MOMENTS)
-    for path in (host.root / name).rglob("*.*"):
-        os.utime(path, (moment, moment))
-    return address
+from .host import Host
+from .samples import IMPLICIT, RATED, random_release
+from .visitor import Visitor
 
 
 def text_of(*ratings: Any) -> str:
@@ -48,12 +30,12 @@ def kept(visitor: Visitor, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("other", [IMPLICIT, {"scale": Scale(0, 100), "mean": 60.0}, {"scale": Scale(1, 4)}])
 def test_ratings_outlive_a_release_of_another_kind(browser: Any, host: Host, other: dict[str, Any]) -> None:
-    with Visitor(browser, put(host, random_release(), "changing")) as visitor:
+    with Visitor(browser, host.site(random_release(), "changing")) as visitor:
         page = visitor.open()
         for title, stars in RATED.items():
             visitor.rate(title, stars)
         before = visitor.stored()
-        put(host, random_release(**other), "changing")
+        host.site(random_release(**other), "changing")
         visitor.open()
         assert visitor.titles("#rated") == []
         card = visitor.find("Film 5")
@@ -66,7 +48,7 @@ def test_ratings_outlive_a_release_of_another_kind(browser: Any, host: Host, oth
         page.fill("#search", "")
         visitor.settle()
         assert visitor.titles("#rated") == ["Film 5"]
-        put(host, random_release(), "changing")
+        host.site(random_release(), "changing")
         visitor.open()
         assert sorted(visitor.titles("#rated")) == sorted(RATED)
         assert visitor.stored().items() > before.items()
@@ -80,16 +62,16 @@ def test_another_catalogue_with_the_same_ids_does_not_inherit_ratings(browser: A
     first = random_release()
     titles = ["Film 0", *(f"Book {j}" for j in range(1, len(first.items)))]
     second = replace(first, items=Items.of(list(first.items.ids), titles, list(first.items.genres)))
-    with Visitor(browser, put(host, first, "renamed")) as visitor:
+    with Visitor(browser, host.site(first, "renamed")) as visitor:
         page = visitor.open()
         for title in ("Film 0", "Film 3", "Film 8"):
             visitor.rate(title, 5)
-        put(host, second, "renamed")
+        host.site(second, "renamed")
         visitor.open()
         assert visitor.titles("#rated") == ["Film 0"]
         assert "2 more are not in this catalogue" in page.inner_text("#rated-unused")
         visitor.rate("Book 3", 1)
-        put(host, first, "renamed")
+        host.site(first, "renamed")
         visitor.open()
         assert sorted(visitor.titles("#rated")) == ["Film 0", "Film 3", "Film 8"]
         assert page.locator("#rated li:has-text('Film 3') input:checked").get_attribute("value") == "5"
@@ -116,7 +98,7 @@ def test_what_cannot_be_used_stays_as_it_was(browser: Any, host: Host) -> None:
 @pytest.mark.parametrize("text", ["{", '{"format": "dpmf-ratings", "version": 2, "ratings": []}'])
 def test_what_cannot_be_read_is_set_aside_before_anything_is_written(browser: Any, host: Host, text: str) -> None:
     name = "dpmf-ratings:/unreadable/:explicit:1-5"
-    with Visitor(browser, put(host, random_release(), "unreadable")) as visitor:
+    with Visitor(browser, host.site(random_release(), "unreadable")) as visitor:
         keep(visitor, name, text)
         visitor.open()
         assert visitor.stored() == {name: text}
@@ -132,12 +114,12 @@ def test_what_cannot_be_read_is_set_aside_before_anything_is_written(browser: An
 def test_what_an_older_page_kept_is_taken_over_by_a_release_that_it_fits(browser: Any, host: Host) -> None:
     old, new = "dpmf-ratings:/older/", "dpmf-ratings:/older/:explicit:1-5"
     text = text_of({"item": 103, "title": "Film 3", "rating": 4}, {"item": 7, "title": "Elsewhere", "rating": 2})
-    with Visitor(browser, put(host, random_release(**IMPLICIT), "older")) as visitor:
+    with Visitor(browser, host.site(random_release(**IMPLICIT), "older")) as visitor:
         keep(visitor, old, text)
         visitor.open()
         assert visitor.stored() == {old: text}
         assert visitor.titles("#rated") == []
-        put(host, random_release(), "older")
+        host.site(random_release(), "older")
         visitor.open()
         assert visitor.stored() == {new: text}
         assert visitor.titles("#rated") == ["Film 3"]
