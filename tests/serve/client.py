@@ -9,13 +9,13 @@ import httpx2 as httpx
 from fastapi.testclient import TestClient
 
 from dpmf.serve.limits import Limits
-from dpmf.serve.server import Serving
+from dpmf.serve.server import ServerSettings
 from dpmf.serve.service import build
 
 
 def application(folder: Path, recommends: bool = True) -> Limits:
     """Return the service for a release."""
-    return build(folder, recommends=recommends, check=Serving(str(folder)).check)
+    return build(folder, recommends=recommends, check=ServerSettings(str(folder)).check)
 
 
 def ask(client: TestClient, ratings: dict[str, float], **more: Any) -> httpx.Response:

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from dpmf.serve import connections as patience
+from dpmf.serve import connections
 from dpmf.serve.limits import MOST_BYTES, Limits
 
 
@@ -27,7 +27,7 @@ def test_long_requests_are_refused_before_they_are_read(client: TestClient) -> N
     assert client.post("/api/recommend", content=drip()).status_code == 413
 
 
-def test_slow_requests_are_given_up() -> None:
+def test_slow_requests_time_out() -> None:
     sent: list[Any] = []
 
     async def scenario() -> None:
@@ -49,14 +49,14 @@ def test_slow_requests_are_given_up() -> None:
     assert (b"x-test", b"1") in sent[0]["headers"]
 
 
-def test_who_is_too_slow_or_sends_too_much_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_that_are_too_slow_or_send_too_much_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The protocol itself, without a network: a silent connection, half a header, and a header without end."""
-    monkeypatch.setattr(patience, "_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "_SECONDS", 0.05)
 
     async def scenario(first: bytes, again: bytes = b"") -> bool:
-        config = Config(lambda *_: None, http=patience.Patient, ws="none", log_config=None)
+        config = Config(lambda *_: None, http=connections.LimitedProtocol, ws="none", log_config=None)
         config.load()
-        protocol = patience.Patient(config, ServerState(), {}, asyncio.get_running_loop())
+        protocol = connections.LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
         transport = Mock(is_closing=lambda: False)
         protocol.connection_made(transport)
         if first:

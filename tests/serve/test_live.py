@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from dpmf.errors import DamagedFile
 from dpmf.model import Release
 from dpmf.serve import live as live_module
-from dpmf.serve.server import Serving
+from dpmf.serve.server import ServerSettings
 from dpmf.serve.service import build
 
 from .client import application, ask
@@ -24,10 +24,10 @@ from .process import wait_for
 from .samples import CERTIFIED
 
 
-def test_a_new_release_is_taken_over_and_a_damaged_one_is_not(
+def test_a_new_release_is_served_and_a_damaged_one_is_not(
     folder: Path, release: Release, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(live_module, "_EVERY", 0.02)
+    monkeypatch.setattr(live_module, "_INTERVAL", 0.02)
     with TestClient(application(folder)) as client:
 
         def mean_score() -> float:
@@ -40,17 +40,17 @@ def test_a_new_release_is_taken_over_and_a_damaged_one_is_not(
         tag = client.get("/release/release.json").headers["etag"]
         facts = (folder / "release.json").read_text()
         (folder / "release.json").write_text(facts.replace("Heat", "Cold"))  # its digest does not fit any more
-        wait_for(lambda: "is not taken over" in caplog.text)
+        wait_for(lambda: "is ignored, the old one stays" in caplog.text)
         assert mean_score() == after
         assert client.get("/release/release.json").headers["etag"] == tag
         replace(release, guarantee=CERTIFIED).save(folder)
         wait_for(lambda: mean_score() == before)
 
 
-def test_a_release_that_is_copied_file_by_file_is_taken_over_in_the_end(
+def test_a_release_copied_file_by_file_is_served_once_complete(
     folder: Path, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_module, "_EVERY", 0.02)
+    monkeypatch.setattr(live_module, "_INTERVAL", 0.02)
     replace(release, guarantee=CERTIFIED, item_biases=release.item_biases - 1).save(tmp_path / "next")
     with TestClient(application(folder)) as client:
         before = client.get("/about.json").content
@@ -73,13 +73,13 @@ def test_what_is_served_is_what_was_checked(folder: Path, release: Release, monk
 
     monkeypatch.setattr(Release, "load", load)
     with pytest.raises(DamagedFile, match="changed while it was read"):
-        build(folder, recommends=False, check=Serving(str(folder), host="0.0.0.0").check)
+        build(folder, recommends=False, check=ServerSettings(str(folder), host="0.0.0.0").check)
 
 
-def test_requests_go_on_while_the_release_is_replaced_again_and_again(
+def test_requests_succeed_while_the_release_is_replaced_repeatedly(
     folder: Path, release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_module, "_EVERY", 0.01)
+    monkeypatch.setattr(live_module, "_INTERVAL", 0.01)
     versions = [replace(release, guarantee=CERTIFIED, mean=3.0 + 0.1 * number) for number in range(6)]
     names = ("release/release.json", "release/release.safetensors")
     with TestClient(application(folder)) as client:

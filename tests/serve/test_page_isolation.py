@@ -100,7 +100,7 @@ def test_the_headers_let_the_page_do_all_it_does(browser: Any, host: Host, tmp_p
         session(visitor, tmp_path)
 
 
-def test_the_service_serves_it_just_so(browser: Any, tmp_path: Path) -> None:
+def test_the_service_serves_the_same_page(browser: Any, tmp_path: Path) -> None:
     random_release().save(tmp_path / "release")
     with running_service(tmp_path / "release") as (address, _), Visitor(browser, address) as visitor:
         visitor.open()

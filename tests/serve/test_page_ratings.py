@@ -88,7 +88,7 @@ def test_without_storage_it_works_and_says_so(browser: Any, address: str) -> Non
         assert visitor.titles("#rated") == ["Film 3"]
 
 
-def test_what_is_stored_by_others_does_no_harm(browser: Any, address: str, host: Host) -> None:
+def test_storage_of_other_pages_does_no_harm(browser: Any, address: str, host: Host) -> None:
     with Visitor(browser, address) as visitor:
         visitor.page.add_init_script("localStorage.setItem('dpmf-ratings:/plain/', '{\"format\": 7}')")
         visitor.open()

@@ -19,17 +19,17 @@ def text_of(*ratings: Any) -> str:
     return json.dumps({"format": "dpmf-ratings", "version": 1, "ratings": list(ratings)})
 
 
-def keep(visitor: Visitor, name: str, text: str) -> None:
+def store(visitor: Visitor, name: str, text: str) -> None:
     visitor.page.goto(visitor.address)
     visitor.page.evaluate("([name, text]) => localStorage.setItem(name, text)", [name, text])
 
 
-def kept(visitor: Visitor, name: str) -> list[Any]:
+def stored_ratings(visitor: Visitor, name: str) -> list[Any]:
     return list(json.loads(visitor.stored()[name])["ratings"])
 
 
 @pytest.mark.parametrize("other", [IMPLICIT, {"scale": Scale(0, 100), "mean": 60.0}, {"scale": Scale(1, 4)}])
-def test_ratings_outlive_a_release_of_another_kind(browser: Any, host: Host, other: dict[str, Any]) -> None:
+def test_ratings_survive_a_release_of_another_kind(browser: Any, host: Host, other: dict[str, Any]) -> None:
     with Visitor(browser, host.site(random_release(), "changing")) as visitor:
         page = visitor.open()
         for title, stars in RATED.items():
@@ -77,7 +77,7 @@ def test_another_catalogue_with_the_same_ids_does_not_inherit_ratings(browser: A
         assert page.locator("#rated li:has-text('Film 3') input:checked").get_attribute("value") == "5"
 
 
-def test_what_cannot_be_used_stays_as_it_was(browser: Any, host: Host) -> None:
+def test_unusable_entries_stay_as_they_were(browser: Any, host: Host) -> None:
     odd = [
         {"item": 105, "title": "Film 5", "rating": 9, "when": "today"},
         {"item": 106, "title": "Film 6"},
@@ -86,36 +86,36 @@ def test_what_cannot_be_used_stays_as_it_was(browser: Any, host: Host) -> None:
     ]
     name = "dpmf-ratings:/odd/:explicit:1-5"
     with Visitor(browser, host.site(random_release(), "odd")) as visitor:
-        keep(visitor, name, text_of(*odd, {"item": 103, "title": "Film 3", "rating": 4}))
+        store(visitor, name, text_of(*odd, {"item": 103, "title": "Film 3", "rating": 4}))
         page = visitor.open()
         assert visitor.titles("#rated") == ["Film 3"]
         assert "4 more are" in page.inner_text("#rated-unused")
         visitor.rate("Film 5", 2)
-        assert kept(visitor, name)[:4] == odd
-        assert len(kept(visitor, name)) == 6
+        assert stored_ratings(visitor, name)[:4] == odd
+        assert len(stored_ratings(visitor, name)) == 6
 
 
 @pytest.mark.parametrize("text", ["{", '{"format": "dpmf-ratings", "version": 2, "ratings": []}'])
-def test_what_cannot_be_read_is_set_aside_before_anything_is_written(browser: Any, host: Host, text: str) -> None:
+def test_unreadable_storage_is_set_aside_before_anything_is_written(browser: Any, host: Host, text: str) -> None:
     name = "dpmf-ratings:/unreadable/:explicit:1-5"
     with Visitor(browser, host.site(random_release(), "unreadable")) as visitor:
-        keep(visitor, name, text)
+        store(visitor, name, text)
         visitor.open()
         assert visitor.stored() == {name: text}
         visitor.rate("Film 3", 5)
         assert visitor.stored()[f"{name}:unreadable"] == text
-        keep(visitor, name, f"{text} again")
+        store(visitor, name, f"{text} again")
         visitor.open()
         visitor.rate("Film 3", 5)
         assert visitor.stored()[f"{name}:unreadable"] == text
         assert visitor.stored()[f"{name}:unreadable:2"] == f"{text} again"
 
 
-def test_what_an_older_page_kept_is_taken_over_by_a_release_that_it_fits(browser: Any, host: Host) -> None:
+def test_ratings_of_an_older_page_move_to_a_release_they_fit(browser: Any, host: Host) -> None:
     old, new = "dpmf-ratings:/older/", "dpmf-ratings:/older/:explicit:1-5"
     text = text_of({"item": 103, "title": "Film 3", "rating": 4}, {"item": 7, "title": "Elsewhere", "rating": 2})
     with Visitor(browser, host.site(random_release(**IMPLICIT), "older")) as visitor:
-        keep(visitor, old, text)
+        store(visitor, old, text)
         visitor.open()
         assert visitor.stored() == {old: text}
         assert visitor.titles("#rated") == []

@@ -15,7 +15,7 @@ import pytest
 
 from dpmf.errors import NotCertified
 from dpmf.model import Release
-from dpmf.serve.server import Serving
+from dpmf.serve.server import ServerSettings
 
 from .process import running_service
 from .samples import CERTIFIED
@@ -25,16 +25,16 @@ from .samples import CERTIFIED
     ("host", "local"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.9.9.9", True),
                         ("0.0.0.0", False), ("::", False), ("192.0.2.7", False), ("example.org", False)]
 )  # fmt: skip
-def test_what_is_not_proven_stays_on_this_machine(release: Release, host: str, local: bool) -> None:
-    serving = Serving("release", host=host)
-    assert serving.is_local is local
-    serving.check(replace(release, guarantee=CERTIFIED))
+def test_uncertified_releases_stay_on_this_machine(release: Release, host: str, local: bool) -> None:
+    settings = ServerSettings("release", host=host)
+    assert settings.is_local is local
+    settings.check(replace(release, guarantee=CERTIFIED))
     if local:
-        serving.check(release)
+        settings.check(release)
     else:
         with pytest.raises(NotCertified, match="--accept-unproven"):
-            serving.check(release)
-        replace(serving, accept_unproven=True).check(release)
+            settings.check(release)
+        replace(settings, accept_unproven=True).check(release)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_not_proven_stays_on_this_machine(release: Release, host: str, l
           "--accept-unproven"), "cannot listen"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_served_gets_one_line(
+def test_refusals_are_one_line(
     command: Any, release: Release, tmp_path: Path, options: tuple[str, ...], says: str
 ) -> None:
     release.save(tmp_path / "release")
@@ -56,13 +56,13 @@ def test_what_cannot_be_served_gets_one_line(
     assert result.stdout == ""
 
 
-def test_there_has_to_be_a_release(command: Any, tmp_path: Path) -> None:
+def test_a_missing_release_is_one_line(command: Any, tmp_path: Path) -> None:
     result = command("serve", tmp_path / "nothing")
     assert (result.returncode, result.stdout) == (1, "")
     assert "no release at" in result.stderr
 
 
-def test_it_starts_answers_and_stops_gracefully(folder: Path) -> None:
+def test_the_program_starts_answers_and_stops_gracefully(folder: Path) -> None:
     """The real program, two workers: everything is answered, and the exit is clean."""
     with running_service(folder, "--workers", "2", "--recommend-here") as (address, process):
         results: list[int] = []

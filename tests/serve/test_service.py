@@ -37,7 +37,7 @@ def test_recommendations_are_those_of_the_library(client: TestClient, release: R
     assert answer.json()["unknown"] == ["never heard of"]
 
 
-def test_who_rated_nothing_that_is_known_gets_what_everybody_likes(client: TestClient, release: Release) -> None:
+def test_ratings_of_unknown_items_alone_get_the_default_ranking(client: TestClient, release: Release) -> None:
     answer = ask(client, {"nothing": 3}, k=2).json()
     assert [one["item"] for one in answer["recommendations"]] == [one.item for one in release.fold_in({}).recommend(2)]
     assert answer["unknown"] == ["nothing"]
@@ -70,7 +70,7 @@ def test_wrong_requests_are_refused_with_a_reason(client: TestClient, body: Any,
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b'{"ratings":{"10":NaN}}', b'{"ratings":{"10":1e999}}',
                                   b'{"ratings":{"\\ud800":5}}'])  # fmt: skip
-def test_what_is_no_json_is_refused(client: TestClient, body: bytes) -> None:
+def test_invalid_json_is_refused(client: TestClient, body: bytes) -> None:
     answer = client.post("/api/recommend", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 422
 
@@ -107,10 +107,10 @@ def test_similar_items(client: TestClient, release: Release) -> None:
     assert client.get("/api/similar").status_code == 422
 
 
-def test_the_promise_and_the_health(client: TestClient) -> None:
-    promise = client.get("/api/release").json()
-    assert promise["guarantee"] == json.loads(json.dumps(CERTIFIED.to_json()))
-    assert (promise["certified"], promise["n_items"], promise["n_factors"], promise["scale"]) == (
+def test_release_and_health(client: TestClient) -> None:
+    found = client.get("/api/release").json()
+    assert found["guarantee"] == json.loads(json.dumps(CERTIFIED.to_json()))
+    assert (found["certified"], found["n_items"], found["n_factors"], found["scale"]) == (
         True,
         6,
         2,
@@ -119,7 +119,7 @@ def test_the_promise_and_the_health(client: TestClient) -> None:
     assert client.get("/api/health").json()["status"] == "ok"
 
 
-def test_every_answer_is_hardened(client: TestClient) -> None:
+def test_every_answer_has_the_security_headers(client: TestClient) -> None:
     for answer in (client.get("/"), client.get("/nothing"), client.get("/api/health"), ask(client, {"10": 9}),
                    client.post("/api/recommend", content=b"x" * (MOST_BYTES + 1))):  # fmt: skip
         assert "connect-src 'self'" in answer.headers["content-security-policy"]
@@ -147,7 +147,7 @@ def test_head_is_answered_and_refusals_do_not_repeat(client: TestClient) -> None
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_description_of_the_service_is_true(folder: Path) -> None:
+def test_the_openapi_description_is_accurate(folder: Path) -> None:
     """Schemathesis sends what the description allows, and what it does not, and checks every answer against it."""
     app, seen = application(folder), set[str]()
     with TestClient(app):
