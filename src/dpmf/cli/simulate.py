@@ -16,8 +16,8 @@ from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario
+    from dpmf.federated.published.outcome import Outcome
     from dpmf.federated.published.scenario import Scenario
-    from dpmf.federated.published.simulation import Outcome
     from dpmf.model import EpochRecord, Model
     from dpmf.privacy import Guarantee
 

@@ -17,7 +17,8 @@ from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario, simulate_certified
 from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.simulation import Outcome, simulate
+from dpmf.federated.published.outcome import Outcome
+from dpmf.federated.published.simulation import simulate
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
