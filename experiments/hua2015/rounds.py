@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published import Scenario
 from dpmf.federated.simulate.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.kernels.jit import kernel
 from dpmf.methods.centre import NO_BIAS, on_scale

@@ -11,8 +11,7 @@ import pytest
 from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
-from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.simulation import Simulation
+from dpmf.federated.published import Scenario, Simulation
 from dpmf.ratings.synthetic import make as made
 
 SCENARIO = Scenario(
