@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmf.methods.als.central import CentralRounds
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
@@ -20,7 +21,6 @@ from dpmf.federated.certified.simulation import (
     noise_of,
     simulate_certified,
 )
-from dpmf.methods.als.central import CentralRounds
 from dpmf.methods.als.plan import Stage
 from dpmf.model import Release
 from dpmf.privacy import Budget

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from dpmf.methods.als.central import CentralRounds
+from dpmf.methods.als.implicit_plan import ObservedPlan
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf.methods.als import implicit_plan as observed_plan
 from dpmf.methods.als import plan as private_plan
-from dpmf.methods.als.central import CentralRounds
 from dpmf.methods.als.certified import PrivateRounds
 from dpmf.methods.als.implicit_certified import ObservedRounds
-from dpmf.methods.als.implicit_plan import ObservedPlan
 from dpmf.methods.als.plan import Plan
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.mechanism import Mechanism

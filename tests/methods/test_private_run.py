@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmf.methods.als.central import CentralRounds
 from numpy.typing import NDArray
 
 from dpmf import Checkpoint, Ratings
@@ -24,7 +25,6 @@ from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
-from dpmf.methods.als.central import CentralRounds
 from dpmf.methods.als.plan import _BIAS_PASSES, Plan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget

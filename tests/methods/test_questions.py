@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpmf.methods.als.central import CentralRounds
 from numpy.typing import NDArray
 
-from dpmf.methods.als.central import CentralRounds
 from dpmf.methods.als.plan import USERS, Plan
 from dpmf.methods.certified.questions import (
     Answers,
