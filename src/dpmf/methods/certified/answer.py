@@ -5,8 +5,8 @@ Integers add up to the same total in any order, so sums are the same for any num
 >>> from dpmf.methods.certified.questions import Headcount
 >>> from dpmf.ratings.synthetic import make
 >>> people = RatingsAnswerer(make(50, 40), np.ones(50), n_threads=1)
->>> [int(total) for total in people.answer([Asked(Headcount("people"), steps=1000.0)])]
-[49999]
+>>> [sums.tolist() for sums in people.answer([Asked(Headcount("people"), steps=1000.0)])]
+[[49950]]
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
 from dpmf.methods.base import Callback
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.methods.certified.script import Script
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
@@ -41,6 +42,10 @@ class PublicHalf(Protocol):
     @property
     def plan(self) -> Plan:
         """What the run releases."""
+
+    @property
+    def script(self) -> Script | None:
+        """What may be asked, where people answer for themselves; None if they cannot."""
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, receive their noisy answers, and make public state of them."""

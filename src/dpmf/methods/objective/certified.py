@@ -113,6 +113,10 @@ class PublicObjective:
     def __post_init__(self) -> None:
         self.V = np.zeros((self.plan.n_items, self.plan.most_factors), np.float32)
 
+    @property
+    def script(self) -> None:
+        """Noise of gamma-distributed length is not made of shares, so people cannot answer for themselves."""
+
     def converse(self, stage: Stage) -> Conversation:
         """Ask for users' factors, or for the sums that item factors are made of."""
         if self.U is None:

@@ -29,12 +29,14 @@ from numpy.typing import NDArray
 
 from dpmf.engine.stored import AnyRatings, Room
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import Method, RunOptions, settings_of
+from dpmf.methods.base import RunOptions, settings_of
+from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.shares import personal_epsilons
+from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_private, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.sgd.descent import counts_of
-from dpmf.methods.sgld.certified import CertifiedSettings, fit_certified
+from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound
 from dpmf.methods.sgld.defaults import MEANINGLESS, defaults_for, gentle_rate
@@ -42,14 +44,14 @@ from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld.run import fit_sampled
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.ratings import Scale
+from dpmf.ratings import Items, Scale
 
 MOST_FACTORS = 1 << 16
 MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
 
 
 @dataclass(frozen=True)
-class SGLD(Method):
+class SGLD(SteppingMethod):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -146,8 +148,14 @@ class SGLD(Method):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return fit_certified(self, ratings, settings_of(CertifiedSettings, self.facts()), options)
+            return self.certify(ratings, options)
         return fit_sampled(self.chosen(), ratings, options)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:
+        """Return the public half of a certified run."""
+        settings = settings_of(CertifiedSettings, self.facts())
+        plan, how = stepping_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
+        return PublicSteps(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
 
     @classmethod
     def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:
