@@ -121,7 +121,7 @@ def test_another_run_is_not_gone_on_with(ratings: Ratings, tmp_path: Path) -> No
 
 def test_seeded_noise_promises_nothing(ratings: Ratings) -> None:
     outcome = simulate(ratings, replace(S3, noise_seed=1))
-    assert outcome.model.guarantee.is_seeded
+    assert outcome.model.guarantee.seeded
     assert not outcome.model.guarantee.is_private
 
 

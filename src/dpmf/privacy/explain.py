@@ -56,7 +56,7 @@ def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
         return released, Section("What is promised", _NOTHING)
     if guarantee.mode == "paper":
         return released, Section("What is claimed", _claimed(guarantee)), Section("It rests on", guarantee.assumptions)
-    if guarantee.is_seeded:
+    if guarantee.seeded:
         return released, Section("What is promised", _SEEDED), Section("Recorded with it", guarantee.assumptions)
     return (
         released,

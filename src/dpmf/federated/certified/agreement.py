@@ -212,7 +212,7 @@ class Agreement:
         }  # fmt: skip
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
 
-    def guarantee(self, assumptions: Sequence[str], *, seeded: bool) -> Guarantee:
+    def guarantee(self, assumptions: Sequence[str], *, seeded: bool, personal: bool = False) -> Guarantee:
         """Return what is promised against the recommender, and against whoever sees what is published."""
         thin = (
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
@@ -221,6 +221,6 @@ class Agreement:
         takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         return Guarantee.certified_by(
-            self.budget, self.events, releases=RELEASES, seeded=seeded,
+            self.budget, self.events, releases=RELEASES, seeded=seeded, personal=personal,
             assumptions=[takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *assumptions],
         )  # fmt: skip

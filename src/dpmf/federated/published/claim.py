@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dpmf.federated.published.terms import Terms
 from dpmf.privacy import Guarantee
-from dpmf.privacy.guarantee import SEEDED, rounded_up
+from dpmf.privacy.guarantee import rounded_up
 
 RELEASES = ("item factors", "the configuration")
 _MOVING = (
@@ -84,7 +84,7 @@ class Claim:
         return Guarantee.paper(
             epsilon=epsilon, delta=0.0, unit="rating", neighbours="replace", claim=claim, releases=RELEASES,
             assumptions=[
-                *([SEEDED] if self.seeded else []), _MOVING, _ROWS, _VALUE, *kind,
-                *([_RESUMED] if self.resumed else []), _FAST, *assumptions,
+                _MOVING, _ROWS, _VALUE, *kind, *([_RESUMED] if self.resumed else []), _FAST, *assumptions,
             ],
+            seeded=self.seeded,
         )  # fmt: skip
