@@ -93,7 +93,7 @@ class World:
         sums = np.zeros(question.shape, np.int64)
         add_answers(question, People(own, own, np.ones(1)), 0, 1, self.steps(question), sums)
         index = sum(question.what in one.releases for one in self.agreement.rounds[: self.recommender.round])
-        return sums, noise_of(SEED, number).pieces(question.shape, self.agreement.n_pieces, question.what, index)
+        return sums, noise_of(SEED, number).shares(question.shape, self.agreement.n_shares, question.what, index)
 
     def steps(self, question: Question) -> float:
         return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.plan))

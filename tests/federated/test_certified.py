@@ -53,7 +53,7 @@ def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
         for question, noisy, values in zip(questions, world.play(questions, silent=silent), expected, strict=True):
             np.testing.assert_array_equal(noisy.values, values)
             nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.plan))
-            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_pieces) * agreement.n_users / n)
+            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_shares) * agreement.n_users / n)
     world.recommender.mechanism.finish()
 
 
@@ -126,7 +126,7 @@ def test_whatever_the_ratings_nobody_adds_more_than_the_bound(
         for question in questions:
             size = math.prod(question.shape)
             index = sum(question.what in one.releases for one in agreement.rounds[:number])
-            piece = noise_of(SEED, 0).pieces(question.shape, agreement.n_pieces, question.what, index)
+            piece = noise_of(SEED, 0).shares(question.shape, agreement.n_shares, question.what, index)
             added, left = left[:size] - piece.reshape(-1), left[size:]
             multiplier = next(event.noise_multiplier for event in agreement.events if event.what == question.what)
             allowed = share if 0 <= share <= 1 else 0.0

@@ -351,7 +351,7 @@ def test_an_agreement_lists_every_number() -> None:
                 assert tuple(question.shape for question in questions) == agreement.shapes(number)
                 for question in questions:
                     sizes[question.what] = sizes.get(question.what, 0) + math.prod(question.shape)
-            assert sizes == {event.what: event.coordinates // agreement.n_pieces for event in agreement.events}
+            assert sizes == {event.what: event.coordinates // agreement.n_shares for event in agreement.events}
             releases = [what for stage in agreement.stages for what in stage.releases]
             assert releases == [what for one in agreement.rounds for what in one.releases]
 

@@ -195,21 +195,21 @@ def test_sums_stay_as_they_were() -> None:
     assert sums.tolist() == [1, 2, 3]
 
 
-def test_pieces_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
+def test_shares_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
     event = GaussianEvent("sums", noise_multiplier=2.0, count=2, coordinates=2 * 3 * 4)
-    mechanism, other = (Mechanism([event], Noise(noise_seed=seed), n_pieces=4) for seed in (1, 2))
+    mechanism, other = (Mechanism([event], Noise(noise_seed=seed), n_shares=4) for seed in (1, 2))
     drawn = mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
-    np.testing.assert_array_equal(drawn, Noise(noise_seed=1).pieces(3, 4, "sums", 0))
+    np.testing.assert_array_equal(drawn, Noise(noise_seed=1).shares(3, 4, "sums", 0))
     assert (drawn != other.noisy("sums", np.zeros(3, np.int64), 1.0)).any()
     with pytest.raises(BudgetExceeded, match="3 at most"):
         mechanism.noisy("sums", np.zeros(4, np.int64), 1.0)
     mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
     with pytest.raises(BudgetExceeded, match="2 times"):
         mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
-    with pytest.raises(InvalidArgument, match="one piece of its noise alone"):
+    with pytest.raises(InvalidArgument, match="one share of its noise alone"):
         other.release("sums", np.zeros(3, np.int64), 1.0)
-    with pytest.raises(InvalidArgument, match="not made of pieces"):
-        Mechanism([NormNoiseEvent("rows", 2.0, 1, 6)], Noise(), n_pieces=2)
+    with pytest.raises(InvalidArgument, match="not made of shares"):
+        Mechanism([NormNoiseEvent("rows", 2.0, 1, 6)], Noise(), n_shares=2)
 
 
 # Noise of gamma-distributed length

@@ -7,7 +7,7 @@ X = A²·X1 + A·X2 + X3, where s²(A⁴ + A² + 1) = σ² exactly. The sum is s
 >>> table.stretch, table.base_square, len(table.moves) == 2**table.column_bits
 (512, Fraction(72057594037927936, 68719738881), True)
 
-How far this is from the exact distribution is proven in docs/proofs/noise.md and docs/proofs/pieces.md. Where the bits
+How far this is from the exact distribution is proven in docs/proofs/noise.md and docs/proofs/shares.md. Where the bits
 come from is no concern of this module; see `dpmf.privacy.noise`.
 """
 

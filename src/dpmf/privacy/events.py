@@ -31,8 +31,8 @@ class GaussianEvent:
             guarantee*. Under "replace" it is thus the replace sensitivity, and no factor is missing.
         count: how often, each time with fresh noise; the sum may be another one each time.
         coordinates: how many numbers were released at most, over all `count` times; what the sampler's inaccuracy costs
-            is in proportion to it. Where noise is made of pieces, each number counts as often as there are pieces that
-            are sure to be in it: docs/proofs/pieces.md charges for every piece.
+            is in proportion to it. Where noise is made of shares, each number counts as often as there are shares that
+            are sure to be in it: docs/proofs/shares.md charges for every share.
     """
 
     kind: ClassVar[str] = "gaussian-noise"

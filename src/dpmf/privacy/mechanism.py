@@ -38,17 +38,17 @@ class Mechanism:
     Args:
         events: the plan; names of events differ.
         noise: where the noise comes from.
-        n_pieces: how many pieces of noise a sum is sure to have, where everybody adds one to their own part; the events
+        n_shares: how many shares of noise a sum is sure to have, where everybody adds one to their own part; the events
             count each released number as often.
     """
 
-    def __init__(self, events: Sequence[PlannedEvent], noise: Noise, n_pieces: int = 1) -> None:
+    def __init__(self, events: Sequence[PlannedEvent], noise: Noise, n_shares: int = 1) -> None:
         self._events = {event.what: event for event in events}
         if len(self._events) != len(events):
             raise InvalidArgument("two events of a plan have the same name: name what each of them releases")
-        if n_pieces > 1 and any(isinstance(event, NormNoiseEvent) for event in events):
-            raise InvalidArgument("noise of gamma-distributed length is not made of pieces: take n_pieces=1")
-        self._noise, self._n_pieces = noise, n_pieces
+        if n_shares > 1 and any(isinstance(event, NormNoiseEvent) for event in events):
+            raise InvalidArgument("noise of gamma-distributed length is not made of shares: take n_shares=1")
+        self._noise, self._n_shares = noise, n_shares
         self._used = dict.fromkeys(self._events, 0)  # releases made, and those given up
 
     def sd(self, what: str, sensitivity: float) -> float:
@@ -77,19 +77,19 @@ class Mechanism:
         Raises:
             BudgetExceeded: the plan does not have so many releases, or so many numbers in them.
         """
-        if self._n_pieces > 1:
-            raise InvalidArgument(f"{what!r} would have one piece of its noise alone: add all of them up first")
+        if self._n_shares > 1:
+            raise InvalidArgument(f"{what!r} would have one share of its noise alone: add all of them up first")
         return self.noisy(what, sums, sensitivity) / self.steps(what, sensitivity)
 
     def noisy(self, what: str, sums: NDArray[np.int64], sensitivity: float) -> NDArray[np.int64]:
-        """Return sums with noise, or one's own part of them with one's own piece of it; all of it in steps.
+        """Return sums with noise, or one's own part of them with one's own share of it; all of it in steps.
 
         Raises:
             BudgetExceeded: as `release`.
         """
         event = self._event_with_some_left(what)
         self.steps(what, sensitivity)  # refuses what does not fit the grid
-        most = event.coordinates // (event.count * self._n_pieces)
+        most = event.coordinates // (event.count * self._n_shares)
         if sums.size > most:
             raise BudgetExceeded(f"{what!r} has {sums.size} numbers, and {most} at most in the plan")
         if sums.dtype != np.int64:
@@ -119,8 +119,8 @@ class Mechanism:
     def _drawn(self, event: PlannedEvent, shape: tuple[int, ...]) -> NDArray[np.int64]:
         """Return noise for the next release of an event, in steps."""
         what, index = event.what, self._used[event.what]
-        if self._n_pieces > 1:
-            return self._noise.pieces(shape, self._n_pieces, what, index)
+        if self._n_shares > 1:
+            return self._noise.shares(shape, self._n_shares, what, index)
         if not isinstance(event, NormNoiseEvent):
             return self._noise.integers(shape, what, index)
         if len(shape) != 2:

@@ -17,7 +17,7 @@ Traceback (most recent call last):
 dpmf.errors.InvalidArgument: noise for label 'item factors', index 0 was drawn before: use a new index for every draw
 
 How close this comes to real Gaussian noise is proven in docs/proofs/noise.md and charged by `slack`. People who trust
-nobody with their numbers each add a piece of noise, with `Noise.pieces`: docs/proofs/pieces.md and `pieces_slack`.
+nobody with their numbers each add a share of noise, with `Noise.shares`: docs/proofs/shares.md and `shares_slack`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ EPSILON_PER_COORDINATE = 2.0**-53
 DELTA_PER_COORDINATE = 2.0**-111
 """Total variation between a drawn integer and the exact discrete Gaussian, plus what either Gaussian has past 13 S."""
 
-MOST_PIECES = 2**20
-"""Noise is not divided among more: the standard deviation of a piece is then 2¹⁸ steps."""
+MOST_SHARES = 2**20
+"""Noise is not divided among more: the standard deviation of a share is then 2¹⁸ steps."""
 
 _COIN = np.dtype("<u8")
 _CHUNK = 2**16  # words at a time: few enough for the cache, enough that threads seldom meet at the interpreter's lock
@@ -104,26 +104,26 @@ class Noise:
         Raises:
             InvalidArgument: if something was drawn for this label and index before.
         """
-        return self.pieces(shape, 1, label, index)
+        return self.shares(shape, 1, label, index)
 
-    def pieces(self, shape: int | tuple[int, ...], n_pieces: int, label: str, index: int) -> NDArray[np.int64]:
-        """Return one piece of noise: so many pieces of different people add up to what `integers` draws.
+    def shares(self, shape: int | tuple[int, ...], n_shares: int, label: str, index: int) -> NDArray[np.int64]:
+        """Return one share of noise: so many shares of different people add up to what `integers` draws.
 
-        These are independent integers X with P(X = k) proportional to exp(-k²·n_pieces / (2·STEPS_PER_SD²)). A sum in
-        which at least `n_pieces` of them are unknown to whoever sees it is as private as with one draw of `integers`,
-        up to `pieces_slack`; docs/proofs/pieces.md. With one piece, this is `integers`.
+        These are independent integers X with P(X = k) proportional to exp(-k²·n_shares / (2·STEPS_PER_SD²)). A sum in
+        which at least `n_shares` of them are unknown to whoever sees it is as private as with one draw of `integers`,
+        up to `shares_slack`; docs/proofs/shares.md. With one share, this is `integers`.
 
         Args:
             shape: of the result.
-            n_pieces: how many are sure to be in the sum and unknown, such as all people less those who may drop out or
-                collude; from 1 to MOST_PIECES; public. Fewer than there are is safe, and more noise.
+            n_shares: how many are sure to be in the sum and unknown, such as all people less those who may drop out or
+                collude; from 1 to MOST_SHARES; public. Fewer than there are is safe, and more noise.
             label: what the noise is for; public.
             index: tells apart draws with the same label, such as rounds or blocks; public.
 
         Raises:
             InvalidArgument: if something was drawn for this label and index before.
         """
-        table = _table(_checked(n_pieces))
+        table = _table(_checked(n_shares))
         size = math.prod(shape) if isinstance(shape, tuple) else shape
         key = self._key(size, label, index)
         drawn = np.empty(size, np.int64)
@@ -204,20 +204,20 @@ def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]
     >>> slack(10_000_000, 20.0, 1e-6)[0] < 2e-9
     True
     """
-    return pieces_slack(coordinates, 1, epsilon, delta)
+    return shares_slack(coordinates, 1, epsilon, delta)
 
 
-def pieces_slack(coordinates: int, n_pieces: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return (extra epsilon, extra delta) for a sum of `Noise.pieces` in place of real Gaussian noise.
+def shares_slack(coordinates: int, n_shares: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return (extra epsilon, extra delta) for a sum of `Noise.shares` in place of real Gaussian noise.
 
-    As `slack`, for a mechanism that adds at least `n_pieces` pieces, drawn for so many, to each of its `coordinates`
-    integers. Where d·t stands there, n_pieces·d·t stands here; the extra epsilon is the same. If rounds differ, take
-    the largest n_pieces. Theorem 2 of docs/proofs/pieces.md.
+    As `slack`, for a mechanism that adds at least `n_shares` shares, drawn for so many, to each of its `coordinates`
+    integers. Where d·t stands there, n_shares·d·t stands here; the extra epsilon is the same. If rounds differ, take
+    the largest n_shares. Theorem 2 of docs/proofs/shares.md.
 
-    >>> pieces_slack(10_000_000, 1000, 20.0, 1e-6)[1] < 1e-14
+    >>> shares_slack(10_000_000, 1000, 20.0, 1e-6)[1] < 1e-14
     True
     """
-    n_pieces = _checked(n_pieces)
+    n_shares = _checked(n_shares)
     if coordinates < 0 or not epsilon >= 0 or not 0 <= delta <= 1:
         raise InvalidArgument(
             f"coordinates {coordinates}, epsilon {epsilon}, delta {delta}: none is negative, and delta is at most 1"
@@ -226,21 +226,21 @@ def pieces_slack(coordinates: int, n_pieces: int, epsilon: float, delta: float) 
     extra_epsilon = coordinates * EPSILON_PER_COORDINATE * upward
     # From epsilon 80 on the bound says nothing, long before the exponential overflows.
     growth = math.exp(epsilon + extra_epsilon) if epsilon + extra_epsilon < 100 else math.inf
-    missed = coordinates * n_pieces * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
+    missed = coordinates * n_shares * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
     return extra_epsilon, min(1.0, (delta * math.expm1(extra_epsilon) + missed) * upward)
 
 
-def _checked(n_pieces: int) -> int:
-    n_pieces = operator.index(n_pieces)
-    if not 1 <= n_pieces <= MOST_PIECES:
-        raise InvalidArgument(f"n_pieces is {n_pieces}: it must be at least 1 and at most {MOST_PIECES}")
-    return n_pieces
+def _checked(n_shares: int) -> int:
+    n_shares = operator.index(n_shares)
+    if not 1 <= n_shares <= MOST_SHARES:
+        raise InvalidArgument(f"n_shares is {n_shares}: it must be at least 1 and at most {MOST_SHARES}")
+    return n_shares
 
 
 @lru_cache(maxsize=16)
-def _table(n_pieces: int) -> Table:
-    """Return the table of one of so many pieces; it takes 40 ms to make and up to 2 MB to keep."""
-    return table_of(Fraction(STEPS_PER_SD**2, n_pieces))
+def _table(n_shares: int) -> Table:
+    """Return the table of one of so many shares; it takes 40 ms to make and up to 2 MB to keep."""
+    return table_of(Fraction(STEPS_PER_SD**2, n_shares))
 
 
 def _late_stream(key: bytes, number: int) -> Callable[[memoryview], bytes]:

@@ -59,7 +59,7 @@ class User:
     ) -> None:
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
         self._agreement, self._people = agreement, People(own, own, np.array([share], np.float64))
-        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_pieces)
+        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_shares)
         keys = KeyPair()
         self.public = keys.public
         self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
