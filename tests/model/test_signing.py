@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from dpmf.errors import InvalidArgument, NotVerified
 from dpmf.files import digest_of
 from dpmf.model import Release
-from dpmf.model.release import is_signed
+from dpmf.model.release_json import is_signed
 
 PLAIN = serialization.NoEncryption()
 

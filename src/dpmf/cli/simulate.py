@@ -114,7 +114,7 @@ def simulate(
     from dpmf.engine.threads import thread_count
     from dpmf.federated.published.trial import accuracy_of, try_out
     from dpmf.files import check_replaceable
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
 

@@ -30,7 +30,7 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
     "certified" says.
     """
     from dpmf.model import Release
-    from dpmf.model.release import is_signed
+    from dpmf.model.release_json import is_signed
     from dpmf.privacy.verify import verify as recompute
 
     guarantee = Release.load(release, public_key=public_key).guarantee

@@ -31,8 +31,9 @@ from dpmf.files import (
 )
 from dpmf.model.batch import Batch, recommend_many
 from dpmf.model.person import Person, Recommendation
-from dpmf.model.release import FILES as RELEASE_FILES
-from dpmf.model.release import Release, ids_of_json
+from dpmf.model.release import Release
+from dpmf.model.release_json import FILES as RELEASE_FILES
+from dpmf.model.release_json import ids_of_json
 from dpmf.privacy import Guarantee
 from dpmf.ratings.ids import Ids
 
