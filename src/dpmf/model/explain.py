@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dpmf.errors import NotVerified
 from dpmf.model.release import Release
-from dpmf.privacy.explain import Facts, Section, explain
+from dpmf.privacy.explain import Facts, Section, explain_guarantee
 from dpmf.privacy.verify import verify
 
 
@@ -37,4 +37,4 @@ def explain_release(release: Release, name: str = "the release") -> tuple[Sectio
     facts = Facts(
         len(release.items), release.n_factors, str(release.scale), release.items.declared, method, release.feedback
     )
-    return explain(release.guarantee, facts)
+    return explain_guarantee(release.guarantee, facts)

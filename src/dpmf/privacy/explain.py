@@ -1,7 +1,7 @@
 """A guarantee in plain words: pure functions from what is known publicly to text.
 
 >>> facts = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="sgd")
->>> [part.title for part in explain(Guarantee.none(), facts)]
+>>> [part.title for part in explain_guarantee(Guarantee.none(), facts)]
 ['What is released', 'What is promised']
 """
 
@@ -49,7 +49,7 @@ class Section:
     sentences: tuple[str, ...]
 
 
-def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
+def explain_guarantee(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
     """Return what a release holds and what is promised about it, for somebody who has never heard of epsilon."""
     released = Section("What is released", _released(guarantee, facts))
     if guarantee.mode == "none":

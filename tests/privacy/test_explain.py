@@ -9,7 +9,7 @@ import pytest
 
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.privacy.explain import Facts, explain, guess
+from dpmf.privacy.explain import Facts, explain_guarantee, guess
 from dpmf.privacy.gaussian import gaussian_delta
 
 FACTS = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="als")
@@ -17,7 +17,7 @@ EVENTS = gaussian_events(Budget(1.0), [Part("item biases", 1, 1, 60), Part("item
 
 
 def words(guarantee: Guarantee, facts: Facts = FACTS) -> dict[str, str]:
-    return {section.title: " ".join(section.sentences) for section in explain(guarantee, facts)}
+    return {section.title: " ".join(section.sentences) for section in explain_guarantee(guarantee, facts)}
 
 
 def promise(budget: Budget, *, seeded: bool = False) -> Guarantee:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget, Event, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy import verify as verifying_module
-from dpmf.privacy.explain import Facts, explain
+from dpmf.privacy.explain import Facts, explain_guarantee
 from dpmf.privacy.verify import verify
 
 GAUSSIAN = GaussianEvent("item sums", 5.0, 2, 40)
@@ -75,7 +75,7 @@ def test_whatever_is_written_gets_an_answer(
     assert Guarantee.from_json(written.to_json()) == written
     assert not verify(written).ok
     with contextlib.suppress(InvalidArgument):
-        explain(written, Facts(1, 1, "1:5", True, "als"))
+        explain_guarantee(written, Facts(1, 1, "1:5", True, "als"))
 
 
 def test_accountants_that_disagree_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
