@@ -13,9 +13,9 @@ from dpmf.cli.output import json_option, print_json, say
 @click.argument("release", type=click.Path(path_type=Path))
 @json_option
 def explain(release: Path, as_json: bool) -> None:
-    """Say in plain words what a RELEASE holds and what is promised about it.
+    """Explain in plain words what a RELEASE holds and what is guaranteed.
 
-    A release whose epsilon does not follow from what was done is refused, as by `dpmf verify`.
+    A release whose epsilon does not follow from its events is refused, as by `dpmf verify`.
     """
     from dpmf.model import Release
     from dpmf.model.explain import explain_release

@@ -13,7 +13,7 @@ from dpmf.cli.output import json_option, print_json, print_table, say
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def ledger(file: Path, as_json: bool) -> None:
-    """Show what the ledger FILE has recorded: every release, what all cost together, and the cap."""
+    """Show the ledger FILE: every release, their total cost, and the cap."""
     from dpmf.privacy.ledger import Ledger
 
     opened = Ledger(file)

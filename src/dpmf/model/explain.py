@@ -1,4 +1,4 @@
-"""What a release promises, in plain words, if it keeps what it says.
+"""A release in plain words, once its guarantee is verified; `dpmf.privacy.explain` has the words.
 
 >>> import numpy as np
 >>> from dpmf.model.release import Ridge
@@ -21,14 +21,14 @@ from dpmf.privacy.verify import verify
 
 
 def explain_release(release: Release, name: str = "the release") -> tuple[Section, ...]:
-    """Return what a release holds and what is promised about it.
+    """Return what a release holds and what is guaranteed about it.
 
     Args:
-        release: what is explained.
-        name: what to call it in an error.
+        release: the release to explain.
+        name: how to refer to it in an error.
 
     Raises:
-        NotVerified: its epsilon does not follow from what was done.
+        NotVerified: its epsilon does not follow from its events.
     """
     verdict = verify(release.guarantee)
     if not verdict.ok:

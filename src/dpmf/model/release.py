@@ -1,9 +1,9 @@
-"""What leaves the building: item factors, biases, the mean, the catalogue, and what is promised about them.
+"""A release: item factors, biases, the mean, the catalogue, and the guarantee; the part that is published.
 
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
 latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
-former and a digest of its own fields, so that damage shows, and, if wished, a signature of that digest, so that
-tampering shows too. What is made from implicit feedback has format 3, which says so; all else has format 2.
+former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
+tampering. A release of implicit feedback has format 3, which records that; any other has format 2.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -49,7 +49,7 @@ from dpmf.ratings import Items, Scale
 if TYPE_CHECKING:
     from dpmf.model.person import Person, Recommendation
 
-LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave more than one answer
+LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
 _TENSORS = ("item_factors", "item_biases")
 
 
@@ -81,7 +81,7 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Everything that is published.
+    """Item factors, biases, catalogue and guarantee: everything that is published.
 
     Attributes:
         items: the public catalogue.
@@ -89,11 +89,11 @@ class Release:
         mean: added to every prediction.
         item_factors: shape (n_items, K), float32.
         item_biases: shape (n_items,), float32.
-        ridge: how a person's own profile is fitted.
+        ridge: the penalties with which a person's own profile is fitted.
         configuration: how the model was trained, public facts only.
-        guarantee: what is promised.
-        feedback: whether predictions are ratings ("explicit"), or scores for what people would have ("implicit").
-        alpha: how much more an item that a person has weighs in their fit than one they do not have; implicit only.
+        guarantee: the privacy guarantee.
+        feedback: whether predictions are ratings ("explicit") or scores for having an item ("implicit").
+        alpha: how much more an item that a person has weighs in their fit than one they lack; implicit only.
     """
 
     items: Items
@@ -118,38 +118,38 @@ class Release:
 
     @property
     def is_implicit(self) -> bool:
-        """Whether it is about what people have, not about how they rate it."""
+        """Whether it predicts what people have, not how they rate it."""
         return self.feedback == "implicit"
 
     @cached_property
     def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.als_implicit`."""
+        """The part of a fit that everybody shares, for implicit feedback; see `dpmf.kernels.als_implicit`."""
         from dpmf.kernels.als_implicit import common_of
 
         return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
     @cached_property
     def columns(self) -> NDArray[np.float32]:
-        """The item factors transposed, shape (K, n_items), in which many items are scored at once."""
+        """The item factors transposed, shape (K, n_items), for scoring many items at once."""
         return np.ascontiguousarray(self.item_factors.T)
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
-        """Return a person made from their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
+        """Return a person fitted to their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
         from dpmf.model.person import fold_in
 
         return fold_in(self, ratings)
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
-        """Return the k items whose factors point most nearly the same way, with the cosine as score."""
+        """Return the k items most similar to one item, with the cosine of their factors as score."""
         from dpmf.model.person import similar_items
 
         return similar_items(self, item, k)
 
     def save(self, folder: str | Path, sign_key: str | Path | None = None) -> None:
-        """Write the release; an older release in the same folder is replaced when the new one is complete.
+        """Write the release; an older release in the same folder is replaced once the new one is complete.
 
         Args:
-            folder: where to.
+            folder: the folder to write.
             sign_key: a PEM file with an Ed25519 private key, to sign the release with.
         """
         key = None if sign_key is None else read_private_key(Path(sign_key))
@@ -182,16 +182,16 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path, public_key: str | Path | None = None) -> Release:
-        """Read a release, checking all that can be checked.
+        """Read a release, with every check that its files allow.
 
         Args:
-            folder: where from.
-            public_key: a PEM file with an Ed25519 public key; a release that it has not signed is refused.
+            folder: the folder to read.
+            public_key: a PEM file with an Ed25519 public key; a release without a matching signature is refused.
 
         Raises:
             InvalidArgument: there is no such folder, or no such key.
-            DamagedFile: a file is missing, altered, truncated, of a newer format, or holds what a release should not.
-            NotVerified: the release is not signed by the owner of the key.
+            DamagedFile: a file is missing, altered, truncated, of a newer format, or holds unknown fields.
+            NotVerified: the release is not signed with the key.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -221,7 +221,7 @@ class Release:
         return release
 
     def _check(self) -> None:
-        """Raise ValueError (or TypeError) unless all parts are what they should be and fit together."""
+        """Raise ValueError (or TypeError) unless all parts are valid and consistent."""
         factors, biases, ridge = self.item_factors, self.item_biases, self.ridge
         if not factors.dtype == biases.dtype == np.float32 or factors.ndim != 2 or biases.ndim != 1:
             raise ValueError("item factors should be a float32 matrix, and item biases a float32 vector")
