@@ -25,9 +25,14 @@ def explain(release: Path, as_json: bool) -> None:
     sections = explain_release(loaded, name=str(release))
     if as_json:
         words = {section.title: list(section.sentences) for section in sections}
-        print_json({
-            **guarantee.to_json(), "items": len(loaded.items), "factors": loaded.n_factors, "explanation": words,
-        })  # fmt: skip
+        print_json(
+            {
+                **guarantee.to_json(),
+                "items": len(loaded.items),
+                "factors": loaded.n_factors,
+                "explanation": words,
+            }
+        )
         return
     say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
     for section in sections:

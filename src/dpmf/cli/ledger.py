@@ -19,14 +19,16 @@ def ledger(file: Path, as_json: bool) -> None:
     opened = Ledger(file)
     cap, spent, entries = opened.cap, opened.spent(), opened.entries()
     if as_json:
-        print_json({
-            "cap": cap.epsilon,
-            "delta": cap.delta,
-            "unit": cap.unit,
-            "neighbours": cap.neighbours,
-            "spent": spent,
-            "entries": [{"label": one.label, "date": one.date, **one.guarantee.to_json()} for one in entries],
-        })  # fmt: skip
+        print_json(
+            {
+                "cap": cap.epsilon,
+                "delta": cap.delta,
+                "unit": cap.unit,
+                "neighbours": cap.neighbours,
+                "spent": spent,
+                "entries": [{"label": one.label, "date": one.date, **one.guarantee.to_json()} for one in entries],
+            }
+        )
         return
     rows = [(one.date, one.label, str(one.guarantee)) for one in entries]
     print_table("", ("date", "release", "guarantee"), rows)

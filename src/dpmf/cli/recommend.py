@@ -29,9 +29,14 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 @click.option("--include-rated", is_flag=True, help="Also recommend items already rated.")
 @json_option
 def recommend(
-    release: Path, ratings_file: Path, k: int, only: tuple[str, ...], exclude: tuple[str, ...], include_rated: bool,
+    release: Path,
+    ratings_file: Path,
+    k: int,
+    only: tuple[str, ...],
+    exclude: tuple[str, ...],
+    include_rated: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
     from dpmf.model import Release
 

@@ -37,14 +37,16 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
     signed = True if public_key is not None else None if is_signed(release) else False
     verdict = recompute(guarantee)
     if as_json:
-        print_json({
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "recomputed_epsilon": verdict.recomputed_epsilon,
-            "certified": guarantee.certified and verdict.ok,
-            "ok": verdict.ok,
-            "signed": signed,
-        })  # fmt: skip
+        print_json(
+            {
+                "epsilon": guarantee.epsilon,
+                "delta": guarantee.delta,
+                "recomputed_epsilon": verdict.recomputed_epsilon,
+                "certified": guarantee.certified and verdict.ok,
+                "ok": verdict.ok,
+                "signed": signed,
+            }
+        )
     if not verdict.ok:
         raise NotVerified(f"{release} is not verified: {verdict.reason}; do not trust it")
     if not as_json:

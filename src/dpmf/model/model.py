@@ -131,9 +131,16 @@ class Model:
             indptr = np.cumsum([0, *map(len, parts)])
             seen = np.concatenate([np.zeros(0, np.int32), *parts])
         return recommend_many(
-            self.release, self.user_factors[places], self.user_biases[places], indptr, seen, k,
-            only=only, exclude=exclude, n_threads=n_threads,
-        )  # fmt: skip
+            self.release,
+            self.user_factors[places],
+            self.user_biases[places],
+            indptr,
+            seen,
+            k,
+            only=only,
+            exclude=exclude,
+            n_threads=n_threads,
+        )
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
         """Return the items most similar to one item; see `Release.similar_items`."""

@@ -87,11 +87,9 @@ def gaussian_events(
     gdp, shaved = gdp_for(*left), 1e-12
     while True:
         events = tuple(
-            GaussianEvent(
-                part.what, math.sqrt(part.count * total / part.share) / gdp, part.count, part.coordinates
-            )
+            GaussianEvent(part.what, math.sqrt(part.count * total / part.share) / gdp, part.count, part.coordinates)
             for part in parts
-        )  # fmt: skip
+        )
         if epsilon_of(events, budget.delta, neighbours=budget.neighbours, slack=slack) <= budget.epsilon:
             return events
         if shaved > 0.5:

@@ -151,10 +151,11 @@ _NEIGHBOURS = {
     ),
     ("rating", "add-remove"): _Words("whether you gave one rating", "with one of your ratings", "without it"),
     ("rating", "replace"): _Words(
-        "which of two values one of your ratings has", "with one of your ratings as it is",
+        "which of two values one of your ratings has",
+        "with one of your ratings as it is",
         "with any other value in its place",
     ),
-}  # fmt: skip
+}
 _NOTHING_CONTRIBUTED = _Words(
     "whether you contributed your ratings or nothing", "with your ratings", "if you had taken part with none"
 )
