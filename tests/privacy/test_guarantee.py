@@ -36,7 +36,7 @@ SEEDED_CLAIM = Guarantee.paper(
 ALL = [Guarantee.none(), CERTIFIED, SEEDED_RUN, PAPER, OWN_EPSILONS, SEEDED_CLAIM]
 
 
-def test_no_guarantee_promises_nothing() -> None:
+def test_without_a_guarantee_there_is_no_epsilon() -> None:
     none = Guarantee.none()
     assert (none.epsilon, none.delta, none.unit, none.neighbours) == (None, None, None, None)
     assert none.mode == "none"

@@ -1,4 +1,4 @@
-"""The mechanism carries out its plan, all of it and nothing else, with the noise that the plan promises."""
+"""The mechanism carries out its plan, all of it and nothing else, with the noise that the plan states."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_noise_that_is_too_small_for_the_grid_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("noise_multiplier", "sensitivity"), [(0.3, 1.0), (7.0, 0.05), (200.0, 1300.0)])
-def test_noise_has_the_standard_deviation_that_the_event_promises(noise_multiplier: float, sensitivity: float) -> None:
+def test_noise_has_the_standard_deviation_that_the_event_states(noise_multiplier: float, sensitivity: float) -> None:
     size = 100_000
     one = Mechanism([GaussianEvent("sums", noise_multiplier, 1, size)], Noise())
     noise = one.release("sums", zeros(size), sensitivity) / (noise_multiplier * sensitivity)
@@ -226,7 +226,7 @@ def table(*shape: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize(("noise_multiplier", "sensitivity"), [(0.3, 1.0), (200.0, 1300.0)])
-def test_rows_have_noise_of_the_scale_that_the_event_promises(noise_multiplier: float, sensitivity: float) -> None:
+def test_rows_have_noise_of_the_scale_that_the_event_states(noise_multiplier: float, sensitivity: float) -> None:
     rows, columns = 20_000, 5
     one = Mechanism([NormNoiseEvent("rows", noise_multiplier, 1, rows * columns)], Noise())
     noise = one.release("rows", table(rows, columns), sensitivity)
