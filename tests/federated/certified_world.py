@@ -87,7 +87,7 @@ class World:
         return questions_of(self.agreement, self.recommender.round)
 
     def parts(self, number: int, question: Question) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a user's exact answer, and the piece of noise that goes with it."""
+        """Return a user's exact answer, and the share of noise that goes with it."""
         items, values = self.ratings(number)
         own = Answers(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
         sums = np.zeros(question.shape, np.int64)

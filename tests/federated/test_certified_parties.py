@@ -335,7 +335,7 @@ def test_the_guarantee_is_that_of_the_central_plan_without_the_count_of_people()
     for words in ("replaced by zero", "do not collude", "at most 20 collude", "30 may drop out", "X25519"):
         assert words in said
     assert not agreement.guarantee([], seeded=True).certified
-    for event in guarantee.events:  # every piece of noise is charged for
+    for event in guarantee.events:  # every share of noise is charged for
         assert event.coordinates % 850 == 0  # type: ignore[union-attr]
     assert verify(guarantee).ok
 
