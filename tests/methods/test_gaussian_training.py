@@ -137,7 +137,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method: GaussianGD, rat
 def test_noise_comes_from_nobody_knows_where_unless_it_is_seeded(ratings: Ratings) -> None:
     fresh = replace(PAPER, noise_seed=None)
     assert bits(fresh.fit(ratings)) != bits(fresh.fit(ratings))
-    assert not fresh.fit(ratings).guarantee.is_seeded
+    assert not fresh.fit(ratings).guarantee.seeded
     assert SEEDED in PAPER.fit(ratings).guarantee.assumptions
 
 

@@ -116,7 +116,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method: ObjectivePertur
 def test_noise_comes_from_nobody_knows_where_unless_it_is_seeded(ratings: Ratings) -> None:
     fresh = replace(EXACT, noise_seed=None)
     assert bits(fresh.fit(ratings)) != bits(fresh.fit(ratings))
-    assert not fresh.fit(ratings).guarantee.is_seeded
+    assert not fresh.fit(ratings).guarantee.seeded
     assert SEEDED in EXACT.fit(ratings).guarantee.assumptions
 
 

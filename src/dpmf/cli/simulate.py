@@ -132,7 +132,7 @@ def simulate(
     from dpmf.federated.simulate.report import report_of
     from dpmf.federated.simulate.trial import n_rounds, plan_trial, run_trial, snapshot_interval
     from dpmf.files import check_replaceable
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
 

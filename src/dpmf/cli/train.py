@@ -112,7 +112,7 @@ def train(
     from dpmf.files import check_replaceable
     from dpmf.methods import METHODS, SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
     from dpmf.model import model as model_files
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.model.signing import read_private_key
     from dpmf.ratings.store.columns import is_store
 

@@ -214,7 +214,7 @@ class Agreement:
         }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
 
-    def guarantee(self, assumptions: Sequence[str], seeded: bool) -> Guarantee:
+    def guarantee(self, assumptions: Sequence[str], *, seeded: bool, personal: bool = False) -> Guarantee:
         """Return what is guaranteed against the recommender, and against whoever sees what is published."""
         thin = (
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
@@ -224,4 +224,5 @@ class Agreement:
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         coins = [_COINS] if any(isinstance(event, PoissonGaussianEvent) for event in self.events) else []
         rests_on = [takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *coins, *assumptions]
-        return Guarantee.certified_by(self.budget, self.events, releases=RELEASES, seeded=seeded, assumptions=rests_on)
+        stated = {"seeded": seeded, "personal": personal}
+        return Guarantee.certified_by(self.budget, self.events, releases=RELEASES, assumptions=rests_on, **stated)

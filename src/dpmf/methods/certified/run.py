@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
 from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.certified.stages import Partner, PublicHalf, staged_run
-from dpmf.methods.checks import PERSONAL
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord
@@ -49,6 +49,7 @@ class Terms:
         seed: of the choice of those.
         caps_fits: whether the others do not count in a user's own fit either.
         releases: what is published, a few words each.
+        personal: whether users chose an epsilon of their own in what the run builds on.
     """
 
     settings: Mapping[str, Any]
@@ -58,6 +59,7 @@ class Terms:
     seed: int = 0
     caps_fits: bool = False
     releases: Sequence[str] = RELEASES
+    personal: bool = False
 
     @classmethod
     def of(cls, label: str, settings: Mapping[str, Any], assumptions: Sequence[str], **more: Any) -> Terms:
@@ -90,7 +92,7 @@ def certify(
     terms: Terms,
     options: RunOptions,
     *,
-    guarantee: Callable[[Sequence[str], bool], Guarantee] | None = None,
+    guarantee: Callable[..., Guarantee] | None = None,
     partner: MakePartner | None = None,
 ) -> Certified:
     """Carry out a certified run; what it found is in the public half.
@@ -100,7 +102,8 @@ def certify(
         ratings: of everybody who answers.
         terms: what it rests on.
         options: threads, callbacks, checkpoint, ledger, budgets of single users.
-        guarantee: makes the guarantee of assumptions and of whether noise is seeded; by default that of the plan.
+        guarantee: makes the guarantee, given `assumptions`, whether noise is `seeded` and budgets are `personal`; by
+            default that of the plan.
         partner: makes whoever asks people, of their shares, the source of noise and the room there is; by default the
             holder of the ratings.
     """
@@ -108,13 +111,10 @@ def certify(
     if noise.seeded:
         logger.warning("%s", SEEDED)
     budget, events = plan.guaranteed()
-    assumptions = [*terms.assumptions, *([PERSONAL] if options.user_budgets else [])]
+    stated: dict[str, Any] = {"seeded": noise.seeded, "personal": terms.personal or bool(options.user_budgets)}
     if guarantee is None:
-        promised = Guarantee.certified_by(
-            budget, events, releases=terms.releases, assumptions=assumptions, seeded=noise.seeded
-        )
-    else:
-        promised = guarantee(assumptions, noise.seeded)
+        guarantee = partial(Guarantee.certified_by, budget, events, releases=terms.releases)
+    promised = guarantee(assumptions=terms.assumptions, **stated)
     shares = plan.shares(personal_epsilons(ratings.user_ids, plan.budget, options.user_budgets))
     room = Room(options.n_threads)
     if isinstance(ratings, StoredRatings):

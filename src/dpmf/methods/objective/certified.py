@@ -175,7 +175,13 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
     public = PublicObjective(plan, facts, method.regularization)
     assumptions = (*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions)
     settings = {**method.facts(), "profiles": profiles.digest}
-    terms = Terms.of("certified objective", settings, tuple(dict.fromkeys(assumptions)), releases=RELEASES)
+    terms = Terms.of(
+        "certified objective",
+        settings,
+        tuple(dict.fromkeys(assumptions)),
+        releases=RELEASES,
+        personal=profiles.personal,
+    )
     found = certify(public, ratings, terms, options)
     release = Release(
         items=ratings.catalogue,
