@@ -68,7 +68,7 @@ def with_first_user(ratings: Ratings, values: NDArray[np.float64]) -> tuple[Rati
         np.concatenate([np.repeat(ids[0], len(everything)), ids[users[others]]]),
         ratings.catalogue.ids.array[np.concatenate([everything, items[others]])],
         np.concatenate([values, ratings.values[others]]),
-        scale=ratings.scale, catalogue=ratings.catalogue,
+        scale=ratings.scale, items=ratings.catalogue,
     )  # fmt: skip
     place = made.user_ids.position(ids[0])
     assert place is not None

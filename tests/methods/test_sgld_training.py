@@ -116,8 +116,8 @@ def test_a_callback_may_stop_before_the_first_draw_that_counts(ratings: Ratings)
 
 def test_a_wider_scale_gives_the_same_model_in_its_own_units(ratings: Ratings) -> None:
     users, items = ratings.users, ratings.items
-    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), catalogue=range(ratings.n_items))
-    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), catalogue=range(ratings.n_items))
+    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), items=range(ratings.n_items))
+    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), items=range(ratings.n_items))
     for method in (PLAIN, replace(CLAIM, kappa=0.0)):
         small, large = method.fit(narrow), method.fit(wide)
         expected = 25 * small.predict(0, range(ratings.n_items))

@@ -112,5 +112,5 @@ def test_one_text_in_a_column_does_not_rename_the_numbers_beside_it() -> None:
     """Else the id of one person would change those of all others, and with them what a hash makes of them."""
     ids, _ = Ids.factorize(np.array([7.0, np.float32(8), "x", 9, 0.5], object))
     assert list(ids) == ["0.5", "7", "8", "9", "x"]
-    ratings = Ratings.of([7.0, 8.0, "x"], [1.0, 2.0, "y"], [4, 4, 4], scale=(1, 5), catalogue=[1, 2, 3])
+    ratings = Ratings.of([7.0, 8.0, "x"], [1.0, 2.0, "y"], [4, 4, 4], scale=(1, 5), items=[1, 2, 3])
     assert (list(ratings.user_ids), len(ratings)) == (["7", "8", "x"], 2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import check_holdout, read_ratings, reading_options, split_option
+from dpmf.cli.options import check_holdout, data_options, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 
 
@@ -21,7 +21,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @click.option("--least-ratings", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
               help="Test on users and items with so many other ratings.")  # fmt: skip
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
-@reading_options
+@data_options
 @json_option
 def evaluate(
     release: Path, data: str, holdout: float, how: str, seed: int, k: int, least_ratings: int, threads: int | None,

@@ -1,4 +1,4 @@
-"""A part of the catalogue, and the people who rated any of it.
+"""Ratings of a subset of the items.
 
 >>> from dpmf.ratings.synthetic import make
 >>> part = random_items(make(50, 40), 5, seed=1)
@@ -22,14 +22,14 @@ from dpmf.streams import mix, stream_key
 
 
 def random_items(ratings: Ratings, count: int, *, seed: int, keep_people: bool = False) -> Ratings:
-    """Return the ratings of so many items, drawn from the catalogue.
+    """Return the ratings of `count` items, drawn from the catalogue.
 
     Args:
         ratings: of all items.
         count: how many items to draw; which depends on their ids and the seed alone.
         seed: of the draw.
-        keep_people: whether people who rated none of them stay. Where that somebody takes part is public, leaving them
-            out would tell something of the ratings of the others.
+        keep_people: whether users who rated none of them stay. Where participation is public, leaving them out would
+            reveal something about their ratings.
     """
     if not 1 <= count <= ratings.n_items:
         raise InvalidArgument(f"{count} items cannot be drawn: the catalogue has {ratings.n_items:,}")
@@ -41,10 +41,12 @@ def of_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: boo
     """Return all ratings of the items at these positions, ascending; `keep_people` is as above."""
     places = np.full(ratings.n_items, -1, np.int32)
     places[positions] = np.arange(len(positions), dtype=np.int32)
-    kept, of = ratings.select(places[ratings.items] >= 0), ratings.catalogue
+    kept, whole = ratings.select(places[ratings.items] >= 0), ratings.catalogue
     items = Items(
-        Ids(of.ids.array[positions]), [of.titles[place] for place in positions],
-        [of.genres[place] for place in positions], declared=of.declared,
-    )  # fmt: skip
+        ids=Ids(whole.ids.array[positions]),
+        titles=[whole.titles[place] for place in positions],
+        genres=[whole.genres[place] for place in positions],
+        declared=whole.declared,
+    )
     kept = replace(kept, items=places[kept.items], catalogue=items)
     return kept if keep_people else of_users(kept, np.flatnonzero(np.diff(kept.indptr)))

@@ -22,7 +22,7 @@ _USERS_PER_PIECE = 20_000
 
 
 def pieces_of(ratings: Ratings, users_per_piece: int = _USERS_PER_PIECE) -> Iterator[Ratings]:
-    """Yield ratings that are in memory, so many users at a time."""
+    """Yield ratings that are in memory, `users_per_piece` users at a time."""
     order = ratings.user_ids.hash_order
     for first in range(0, len(order), users_per_piece):
         yield of_users(ratings, order[first : first + users_per_piece])
