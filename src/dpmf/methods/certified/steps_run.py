@@ -21,7 +21,6 @@ from dpmf.methods.certified.steps import ClippedSteps, StepPlan
 from dpmf.methods.checks import PERSONAL, public_facts
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.foldin import folded
-from dpmf.methods.sgld.claim import RELEASES
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Callback = Callable[[EpochRecord], bool | None]
+RELEASES = ("item factors", "item biases", "the configuration")
 
 
 @dataclass(frozen=True, eq=False)
