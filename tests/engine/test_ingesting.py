@@ -20,12 +20,12 @@ from dpmf.files import dump_json, read_json, sealed
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store import columns as ondisk
 from dpmf.ratings.store.columns import RatingsOnDisk
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 
 def ingest(ratings: Ratings, folder: Path) -> StoredRatings:
-    return StoredRatings.build(InPieces(ratings), folder)
+    return StoredRatings.build(MemorySource(ratings), folder)
 
 
 def assert_same(first: Ratings, second: Ratings) -> None:
@@ -259,11 +259,11 @@ def test_a_full_disk_is_an_oserror_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk."""
     program = (
         "import resource, numpy as np, dpmf; from pathlib import Path\n"
-        "from dpmf.engine.stored import StoredRatings; from dpmf.ratings.store.pieces import InPieces\n"
+        "from dpmf.engine.stored import StoredRatings; from dpmf.ratings.store.pieces import MemorySource\n"
         "values = np.random.default_rng(0).random(50_000)\n"
         "ratings = dpmf.Ratings.of(np.arange(50_000), np.zeros(50_000, int), values)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))\n"
-        "try: StoredRatings.build(InPieces(ratings), Path('out'))\n"
+        "try: StoredRatings.build(MemorySource(ratings), Path('out'))\n"
         "except OSError as error: print('refused:', error)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)

@@ -16,9 +16,7 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
 
 # Three users, four items. User 1 has rated item 0; user 3 has rated nothing before.
-ALL = Ratings.of(
-    [1, 1, 1, 2, 2, 2, 3], [0, 1, 2, 0, 1, 3, 2], [5, 4, 1, 2, 5, 4, 3], scale=(1, 5), items=[0, 1, 2, 3]
-)
+ALL = Ratings.of([1, 1, 1, 2, 2, 2, 3], [0, 1, 2, 0, 1, 3, 2], [5, 4, 1, 2, 5, 4, 3], scale=(1, 5), items=[0, 1, 2, 3])
 KNOWN = ALL.select(np.array([True, False, False, True, False, False, False]))
 TEST = ALL.select(np.array([False, True, True, False, True, True, True]))
 

@@ -22,7 +22,7 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -253,7 +253,7 @@ def test_noise_is_new_in_every_run(ratings: Ratings) -> None:
 
 def test_whoever_asks_for_no_epsilon_at_all_leaves_no_trace() -> None:
     everybody = make(300, 20, mean_ratings=8)
-    others = of_users(everybody, np.delete(np.arange(300), 7))
+    others = select_users(everybody, np.delete(np.arange(300), 7))
     for moments in ("shared", "per-item"):
         method = learner(20.0, noise_seed=5, moments=moments)
         left_out = method.fit(everybody, user_budgets={everybody.user_ids[7]: 0.0, "nobody": 1.0})

@@ -20,7 +20,7 @@ from dpmf.methods import SGD, SGLD
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PLAIN = SGLD(n_factors=10, n_epochs=4, budget=Budget(math.inf), seed=5)
@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(ratings: Ra
 @pytest.mark.parametrize("table", [0, 1 << 16])
 def test_training_from_disk_gives_the_same_bits(tmp_path: Path, ratings: Ratings, memory: int, table: int) -> None:
     method = replace(PLAIN, table=table)
-    stored = StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=memory)
+    stored = StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=memory)
     assert stored.blocks.size >= 8
     assert bits(method.fit(stored, n_threads=2)) == bits(method.fit(ratings, n_threads=1))
 

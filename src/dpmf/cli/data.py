@@ -117,7 +117,7 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
     from dpmf.engine.stored import StoredRatings, check_store_replaceable
     from dpmf.ratings import Ratings
-    from dpmf.ratings.store.pieces import InPieces
+    from dpmf.ratings.store.pieces import MemorySource
     from dpmf.runs.streamed import open_ratings
 
     check_store_replaceable(folder, replace)
@@ -128,7 +128,7 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:
         options = parse_data_options(**given)
         with open_ratings(source, memory=limit, n_factors=0, scratch=Path(scratch), options=options) as found:
-            store = StoredRatings.build(InPieces(found) if isinstance(found, Ratings) else found, folder)
+            store = StoredRatings.build(MemorySource(found) if isinstance(found, Ratings) else found, folder)
     if as_json:
         print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
     else:

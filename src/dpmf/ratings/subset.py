@@ -1,4 +1,4 @@
-"""Ratings of a subset of the items.
+"""Ratings of some users, or of some items.
 
 >>> from dpmf.ratings.synthetic import make
 >>> part = random_items(make(50, 40), 5, seed=1)
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
-from dpmf.ratings.store.pieces import of_users
 from dpmf.ratings.table import Ratings
 from dpmf.streams import mix, stream_key
 
@@ -34,10 +33,10 @@ def random_items(ratings: Ratings, count: int, *, seed: int, keep_people: bool =
     if not 1 <= count <= ratings.n_items:
         raise InvalidArgument(f"{count} items cannot be drawn: the catalogue has {ratings.n_items:,}")
     drawn = mix(stream_key(seed, "random items") ^ ratings.catalogue.ids.keys)
-    return of_items(ratings, np.sort(np.argsort(drawn, kind="stable")[:count]), keep_people=keep_people)
+    return select_items(ratings, np.sort(np.argsort(drawn, kind="stable")[:count]), keep_people=keep_people)
 
 
-def of_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: bool = False) -> Ratings:
+def select_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: bool = False) -> Ratings:
     """Return all ratings of the items at these positions, ascending; `keep_people` is as above."""
     places = np.full(ratings.n_items, -1, np.int32)
     places[positions] = np.arange(len(positions), dtype=np.int32)
@@ -49,4 +48,19 @@ def of_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people: boo
         declared=whole.declared,
     )
     kept = replace(kept, items=places[kept.items], catalogue=items)
-    return kept if keep_people else of_users(kept, np.flatnonzero(np.diff(kept.indptr)))
+    return kept if keep_people else select_users(kept, np.flatnonzero(np.diff(kept.indptr)))
+
+
+def select_users(ratings: Ratings, positions: NDArray[np.int64]) -> Ratings:
+    """Return the ratings of the users at these positions, in this order."""
+    counts = np.diff(ratings.indptr)[positions]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chosen = np.arange(indptr[-1]) + np.repeat(ratings.indptr[positions] - indptr[:-1], counts)
+    return replace(
+        ratings,
+        indptr=indptr,
+        items=ratings.items[chosen],
+        values=ratings.values[chosen],
+        timestamps=None if ratings.timestamps is None else ratings.timestamps[chosen],
+        user_ids=Ids(ratings.user_ids.array[positions]),
+    )

@@ -2,9 +2,9 @@
 
 >>> import tempfile
 >>> from dpmf.methods import SGD
->>> from dpmf.ratings.store.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import MemorySource
 >>> from dpmf.ratings.synthetic import make
->>> source, scratch = InPieces(make(60, 40)), Path(tempfile.mkdtemp())
+>>> source, scratch = MemorySource(make(60, 40)), Path(tempfile.mkdtemp())
 >>> prepared = prepare(source, memory=1000, scratch=scratch, holdout=0.2, how="random", seed=0)
 >>> run = train_streamed(SGD(n_factors=4, n_epochs=2), prepared, n_threads=1)
 >>> run.streamed, run.accuracy["rmse"] > 0
@@ -38,7 +38,7 @@ from dpmf.ratings.formats import Sizes
 from dpmf.ratings.location import locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs.training import Run
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
@@ -65,7 +65,7 @@ def open_ratings(
         return
     ratings = location.read()
     fits = _bytes_in_memory(Sizes(len(ratings), ratings.n_users, ratings.n_items), n_factors) <= memory
-    yield ratings if fits else InPieces(ratings)
+    yield ratings if fits else MemorySource(ratings)
 
 
 def _bytes_in_memory(sizes: Sizes, n_factors: int) -> int:

@@ -5,9 +5,9 @@ A folder with `store.json`, `store.safetensors` (ids, titles, counts, checksums)
 size, and any piece of it can be read without the others.
 
 >>> import tempfile
->>> from dpmf.ratings.store.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import MemorySource
 >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Heat", "Up", "Up"], [4, 3, 2], scale=(1, 5))
->>> RatingsOnDisk.write(InPieces(ratings), Path(tempfile.mkdtemp())).load()
+>>> RatingsOnDisk.write(MemorySource(ratings), Path(tempfile.mkdtemp())).load()
 Ratings(3 ratings, 2 users, 2 items, scale 1:5)
 """
 
@@ -28,7 +28,7 @@ from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.files import dump_json, is_sealed, load_tensors, read_json, save_tensors, sealed, sha256_of, write_text
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.table import Ratings, Scale
 
 FORMAT_VERSION = 1
@@ -245,7 +245,7 @@ def _small_pieces(piece: Ratings) -> Iterator[Ratings]:
     while first < piece.n_users:
         reach = int(np.searchsorted(piece.indptr, piece.indptr[first] + _RATINGS_PER_PIECE, "right")) - 1
         last = max(first + 1, reach)
-        yield piece if (first, last) == (0, piece.n_users) else of_users(piece, np.arange(first, last))
+        yield piece if (first, last) == (0, piece.n_users) else select_users(piece, np.arange(first, last))
         first = last
 
 
