@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.ratings import Ratings
-from dpmf.ratings.ids import Ids, ids_of_texts
+from dpmf.ratings.ids import Ids, parse_ids
 from dpmf.streams import as_integer
 
 near = st.integers(-50, 50)
@@ -98,8 +98,8 @@ def test_only_the_usual_spelling_of_64_bits_is_an_integer(text: str) -> None:
 
 
 def test_texts_are_integers_only_together() -> None:
-    assert ids_of_texts(["7", "-8"]).tolist() == [7, -8]
-    assert ids_of_texts(["7", "08"]).tolist() == ["7", "08"]
+    assert parse_ids(["7", "-8"]).tolist() == [7, -8]
+    assert parse_ids(["7", "08"]).tolist() == ["7", "08"]
 
 
 @pytest.mark.parametrize("values", [np.ones((2, 2)), np.array([0.5]), np.array([np.nan]), np.array(["a", None])])

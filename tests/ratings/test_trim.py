@@ -1,4 +1,4 @@
-"""At most so many ratings of everybody, whoever else is there."""
+"""Trimming keeps a bounded number of ratings per user, whoever else is there."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from dpmf.streams import stream_key
 
 
 def trimmed(ratings: Ratings, most: int, *, seed: int) -> Ratings:
-    """Return the ratings without those that a user has beyond `most`, chosen by a hash of user, item and seed."""
+    """Return at most `most` ratings of every user, chosen by a hash of user, item and seed."""
     if most < 1:
         raise InvalidArgument(f"most={most}: keep at least 1 rating of every user")
     if not len(ratings) or int(np.diff(ratings.indptr).max()) <= most:

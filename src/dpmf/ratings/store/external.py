@@ -120,8 +120,8 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     kinds = relation.kinds()
     for role in ("user", "item"):
         check_ids(relation, role)
-    users, user = _ids(relation, "user", kinds["user"])
-    seen_items, item = _ids(relation, "item", kinds["item"])
+    users, user = _distinct_ids(relation, "user", kinds["user"])
+    seen_items, item = _distinct_ids(relation, "item", kinds["item"])
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
     if scale is None:
@@ -132,20 +132,14 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     _register(relation, "places", _keys(users, user), "place", places)
     positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
     _register(relation, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
-    moment = seconds_sql(kinds["timestamp"]) if "timestamp" in kinds else None
-    partly = False
-    if moment is not None and relation.first("SELECT 1", f"WHERE {moment} IS NULL OR NOT isfinite({moment}) LIMIT 1"):
-        logger.warning("the timestamps are left out: not every rating has one")
-        partly = relation.first("SELECT 1", f"WHERE isfinite({moment}) LIMIT 1") is not None
-        moment = None
-    time = "" if moment is None else f", {moment} AS timestamp"
-    plain = (
+    seconds, partly_timed = _seconds(relation, kinds.get("timestamp"))
+    rows = (
         f"SELECT {user} AS user_key, {item} AS item_key, TRY_CAST(rating AS FLOAT) AS rating, "
-        f"{relation.row} AS row{time} FROM {relation.relation}"
+        f"{relation.row} AS row{f', {seconds} AS timestamp' if seconds else ''} FROM {relation.relation}"
     )
-    chosen = "place, position AS item, rating" + (", timestamp" if time else "")
+    chosen = "place, position AS item, rating" + (", timestamp" if seconds else "")
     relation.connection.execute(
-        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({plain}) "
+        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({rows}) "
         "JOIN places ON user_key = places.key JOIN positions ON item_key = positions.key "
         f"WHERE NOT {_absent('rating', missing)} ORDER BY place, position, row",
         dict(relation.parameters),
@@ -154,12 +148,11 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     if not n_rows:
         raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
     if (positions < 0).any():
-        listed = "SELECT count(*) FROM (" + plain + ") JOIN positions ON item_key = positions.key"
+        listed = f"SELECT count(*) FROM ({rows}) JOIN positions ON item_key = positions.key"
         n_all = relation.first("SELECT count(*)")[0]
         left_out = n_all - relation.connection.execute(listed, dict(relation.parameters)).fetchall()[0][0]
         logger.warning("%d ratings of items outside the catalogue are left out", left_out)
     relation.connection.execute("USE store")  # last, because codes of text ids are not known there
-    rows = max(memory // 5 // _BYTES_PER_RATING, 1000)
     return ExternalRatings(
         user_ids=users,
         catalogue=catalogue,
@@ -167,14 +160,25 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
         name=location.name,
         n_rows=n_rows,
         _connection=relation.connection,
-        _rows_per_piece=rows,
+        _rows_per_piece=max(memory // 5 // _BYTES_PER_RATING, 1000),
         _duplicates=location.options.duplicates,
-        _with_time=bool(time),
-        _partly_timed=partly,
+        _with_time=seconds is not None,
+        _partly_timed=partly_timed,
     )
 
 
-def _ids(relation: Relation, role: str, kind: str) -> tuple[Ids, str]:
+def _seconds(relation: Relation, kind: str | None) -> tuple[str | None, bool]:
+    """Return the SQL of the timestamp, None unless every rating has one, and whether only some have one."""
+    if kind is None:
+        return None, False
+    seconds = seconds_sql(kind)
+    if relation.first("SELECT 1", f"WHERE {seconds} IS NULL OR NOT isfinite({seconds}) LIMIT 1") is None:
+        return seconds, False
+    logger.warning("the timestamps are left out: not every rating has one")
+    return None, relation.first("SELECT 1", f"WHERE isfinite({seconds}) LIMIT 1") is not None
+
+
+def _distinct_ids(relation: Relation, role: str, kind: str) -> tuple[Ids, str]:
     """Return the distinct ids of a role, ascending, and the SQL of the key that stands for one."""
     ids, key = encode_ids(relation, role, kind)
     if ids is not None:
@@ -184,7 +188,7 @@ def _ids(relation: Relation, role: str, kind: str) -> tuple[Ids, str]:
 
 
 def _keys(ids: Ids, key: str) -> Any:
-    """Return what the SQL key is for each id: the id itself, or its position if ids are coded."""
+    """Return what the SQL key is for each id: the id itself, or its position if ids are encoded."""
     return np.arange(len(ids)) if key.startswith("enum_code") else ids.array
 
 
