@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import check_holdout, read_ratings, reading_options, split_option
+from dpmf.cli.options import check_holdout, data_options, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 
 
@@ -27,7 +27,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
     help="Test only on users and items with at least N other ratings.",
 )
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
-@reading_options
+@data_options
 @json_option
 def evaluate(
     release: Path,

@@ -25,7 +25,7 @@ from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy
 from dpmf.methods.certified.sums import over_people
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
 
 _ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
@@ -174,7 +174,7 @@ class RatingsAnswerer:
 
 def _of_users(rated: Rated, chosen: Integers) -> Ratings:
     assert isinstance(rated, Ratings)
-    return replace(of_users(rated, chosen), timestamps=None)
+    return replace(select_users(rated, chosen), timestamps=None)
 
 
 class Curator:
