@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
 
 
 @click.command()
@@ -25,6 +26,8 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:
     """Train on built-in synthetic ratings, release and recommend, with a picture."""
     from dpmf.compare.demo import run_demo
 
+    if out.exists() and not out.is_dir():
+        raise InvalidArgument(f"{out} exists and is not a folder: choose another name")
     with progress("training on synthetic ratings", None) as advance:
         shown = run_demo(
             out, n_threads=threads, callbacks=[lambda record: advance(record.epoch, f"round {record.epoch}")]
