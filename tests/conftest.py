@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from dpmf.cli import main
 from dpmf.engine.stored import StoredRatings
@@ -21,8 +21,8 @@ from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
-# The first call of a kernel may compile it, so no deadline; and the same examples in every run.
-settings.register_profile("dpmf", deadline=None, derandomize=True)
+# The same examples in every run, and no limit on time: the first call of a kernel may compile it.
+settings.register_profile("dpmf", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dpmf")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
