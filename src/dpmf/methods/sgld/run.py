@@ -80,6 +80,6 @@ def _guarantee(
         method.budget, table_size=method.table, seeded=method.noise_seed is not None, personal=bool(user_budgets),
         assumptions=public_facts(ratings.catalogue),
     )  # fmt: skip
-    if guarantee.is_seeded:
+    if guarantee.seeded:
         logger.warning("%s", SEEDED)
     return guarantee
