@@ -24,7 +24,7 @@ def test_the_grid_deals_like_the_reference(size: int) -> None:
     layout = grid.layout
     user_places = np.argsort(layout.user_order)
     strips = np.repeat(np.arange(size, dtype=np.int32), np.diff(layout.strip_starts))[user_places]
-    order = deal_reference(ratings.users, ratings.items, user_places, strips, layout.tiers)
+    order = deal_reference(ratings.users, ratings.items, user_places, strips, layout.item_tiers)
     within_strip = user_places - layout.strip_starts[strips]
     np.testing.assert_array_equal(grid.ratings.users, within_strip[ratings.users][order])
     np.testing.assert_array_equal(grid.ratings.items, layout.places_in_tier[ratings.items][order])

@@ -232,7 +232,7 @@ class _Dealer:
     def __init__(self, layout: Layout, table: NDArray[np.float32]) -> None:
         self._layout = layout
         self._table = table
-        self._tiers = layout.tiers
+        self._tiers = layout.item_tiers
         self._item_places = layout.places_in_tier.astype(layout.item_type)
         self._types = layout.user_type, layout.item_type, type_for_codes(len(table))
         self._parts: list[list[Block]] = [[] for _ in range(layout.size)]

@@ -57,7 +57,7 @@ class BlockGrid:
         popularity = np.bincount(ratings.items, minlength=ratings.n_items)
         layout = Layout.plan(np.diff(ratings.indptr), popularity, ratings.user_ids.hash_order, size=size)
         table = distinct_values(ratings.values)
-        tiers, starts, T = layout.tiers, layout.strip_starts, layout.size
+        tiers, starts, T = layout.item_tiers, layout.strip_starts, layout.size
         counts = np.zeros((T, T), np.int64)
 
         def count(strip: int) -> None:

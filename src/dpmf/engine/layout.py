@@ -12,6 +12,7 @@ gives the same bits everywhere. Inside the grid users are numbered by strip and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,17 @@ class Layout:
         )
 
     @property
-    def tiers(self) -> NDArray[np.int32]:
+    def strips(self) -> list[slice]:
+        """The users of each strip, in the grid's numbering."""
+        return [slice(*ends) for ends in pairwise(self.strip_starts.tolist())]
+
+    @property
+    def tiers(self) -> list[slice]:
+        """The items of each tier, in the grid's numbering."""
+        return [slice(*ends) for ends in pairwise(self.tier_starts.tolist())]
+
+    @property
+    def item_tiers(self) -> NDArray[np.int32]:
         """The tier of each item, by its position in the ratings."""
         tiers = np.empty(len(self.item_order), np.int32)
         tiers[self.item_order] = np.repeat(np.arange(self.size, dtype=np.int32), np.diff(self.tier_starts))

@@ -10,7 +10,6 @@ StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,20 +21,15 @@ from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import FILES as BLOCK_FILES
 from dpmf.engine.blockfile import BlockFile
-from dpmf.engine.factors import padded
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile
 from dpmf.files import check_replaceable, new_folder, scratch_file
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.store.columns import FILES as COLUMN_FILES
 from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
 
-logger = logging.getLogger(__name__)
-
 FILES = (*COLUMN_FILES, "blocks")
 Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
-_BESIDE_SUMS = 5  # arrays of their size: averages, and noise, noisy sums and steps while these are made
-_LEAST_MEMORY = 1 << 26  # little beside the program itself, which takes about three times this: never refused
 
 
 def check_store_replaceable(folder: Path, replace: bool = True) -> None:
@@ -159,86 +153,3 @@ class _Thinned:
     def pieces(self) -> Iterator[Ratings]:
         """Yield the pieces."""
         return (self._leave(piece, positions) for positions, piece in with_positions(self._source))
-
-
-@dataclass(frozen=True)
-class Room:
-    """What may be in memory while a method trains.
-
-    Attributes:
-        n_threads: how many threads may be at work.
-        capacity: how many ratings may be held at once; None for all.
-        user_folder: a folder on whose disk user factors are kept; None if they are in memory.
-    """
-
-    n_threads: int
-    capacity: int | None = None
-    user_folder: Path | None = None
-
-    @classmethod
-    def for_factors(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
-        """Share out the memory: factors first, and of what is left half for ratings, for safety.
-
-        User factors that would take more than half of it go to the disk; a strip of them per thread stays, and there
-        are no more threads than such strips fit.
-
-        Raises:
-            InvalidArgument: not even one thread can work in it.
-        """
-        memory, blocks, row = ratings.memory, ratings.blocks, 4 * padded(n_factors)
-        strip = row * int(np.diff(blocks.layout.strip_starts).max())
-        block = blocks.bytes_per_rating * int(np.diff(blocks.pointers).max())
-        always = row * ratings.n_items + 4 * (ratings.n_users + ratings.n_items)  # item factors and all biases
-        limit = max(memory, _LEAST_MEMORY)
-        of_users = row * ratings.n_users
-        if of_users <= memory // 2 and always + of_users + block <= limit:
-            return cls(n_threads, cls._capacity(ratings, always + of_users))
-        if always + strip + block > limit:
-            raise _too_little(memory, n_factors, "one strip of users and all items", always + strip + block)
-        fitting = _fitting(min(n_threads, blocks.size), always + block, strip, limit, "user factors")
-        return cls(fitting, cls._capacity(ratings, always + fitting * strip), ratings.columns.folder)
-
-    @classmethod
-    def for_sums(cls, ratings: StoredRatings, n_factors: int, n_threads: int) -> Room:
-        """Share out the memory where every thread adds up a number for each factor and bias of an item.
-
-        User factors, which are wanted at the end only, go to the disk as above; there are no more threads than sums
-        fit. Pieces of ratings are small, and do not count.
-
-        Raises:
-            InvalidArgument: not even one thread can work in it.
-        """
-        memory, limit = ratings.memory, max(ratings.memory, _LEAST_MEMORY)
-        sums = 8 * (n_factors + 1) * ratings.n_items
-        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items
-        if always + sums > limit:
-            raise _too_little(memory, n_factors, "sums for all items", always + sums)
-        fitting = _fitting(n_threads, always, sums, limit, "sums")
-        on_disk = 4 * n_factors * ratings.n_users > memory // 2
-        return cls(fitting, user_folder=ratings.columns.folder if on_disk else None)
-
-    @staticmethod
-    def _capacity(ratings: StoredRatings, resident: int) -> int:
-        return max((ratings.memory - resident) // 2 // ratings.blocks.bytes_per_rating, 1)
-
-
-def _fitting(wanted: int, always: int, each: int, limit: int, what: str) -> int:
-    """Return how many threads fit that hold so many bytes each beside what is always there; one does."""
-    fitting = min((limit - always) // each, wanted)
-    if fitting < wanted:
-        logger.warning(
-            "using %d of %d threads, because each holds %s of %s: allow %s of memory to use all",
-            fitting, wanted, _megabytes(each), what, _megabytes(always + wanted * each),
-        )  # fmt: skip
-    return fitting
-
-
-def _too_little(memory: int, n_factors: int, what: str, needed: int) -> InvalidArgument:
-    return InvalidArgument(
-        f"{_megabytes(memory)} of memory is too little for {n_factors} factors: {what} take {_megabytes(needed)}; "
-        "allow that much, or use fewer factors"
-    )
-
-
-def _megabytes(count: int) -> str:
-    return f"{-(-count // 10**6):,} MB"

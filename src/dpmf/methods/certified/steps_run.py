@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.stored import AnyRatings, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.run import private_run
@@ -77,9 +78,9 @@ class CertifiedSteps:
             assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if self.personal else [])],
             seeded=noise.seeded,
         )  # fmt: skip
-        room = Room(n_threads)
+        room = Resources(n_threads)
         if isinstance(ratings, StoredRatings):
-            room = Room.for_sums(ratings, self.plan.n_factors, n_threads)
+            room = Resources.for_sums(ratings, self.plan.n_factors, n_threads)
         with (
             counted_ratings(ratings, self.cap, seed=self.method.seed) as counted,
             private_run(

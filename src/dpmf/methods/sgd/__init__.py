@@ -22,7 +22,8 @@ import numpy as np
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.stored import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import fraction, not_negative, positive, whole
@@ -132,18 +133,18 @@ class SGD:
             training, held_out = ratings.split(self.validation, seed=self.seed)
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
-        room = Room(n_threads)
+        resources = Resources(n_threads)
         if isinstance(training, StoredRatings):
-            room = Room.for_factors(training, self.n_factors, n_threads)
-        state = self._start(training, room)
+            resources = Resources.for_factors(training, self.n_factors, n_threads)
+        state = self._start(training, resources)
         state.forget_unrated(*counts_of(training))
-        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, room.n_threads)
+        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, resources.n_threads)
         settings, mean = {"name": "sgd", **asdict(self)}, state.grid.mean
         with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
             history = take_up(snapshots, state.tensors(), None if watch is None else watch.take_up)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
                 epoch = len(history) + 1
-                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, room.n_threads)
+                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, resources.executor)
                 history.append(record if watch is None else watch.measure(record))
                 if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
                     tensors, facts = ({}, {}) if watch is None else watch.progress()
@@ -162,12 +163,12 @@ class SGD:
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
-    def _start(self, ratings: Ratings | StoredRatings, room: Room) -> Descent:
+    def _start(self, ratings: Ratings | StoredRatings, resources: Resources) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
         return Descent.start(
             ratings.blocks
             if isinstance(ratings, StoredRatings)
-            else BlockGrid.build(ratings, n_threads=room.n_threads),
+            else BlockGrid.build(ratings, n_threads=resources.n_threads),
             ratings.user_ids.keys,
             ratings.catalogue.ids.keys,
             n_factors=self.n_factors,
@@ -175,8 +176,7 @@ class SGD:
             unit=unit,
             seed=self.seed,
             packed=self.storage == "bfloat16",
-            capacity=room.capacity,
-            user_folder=room.user_folder,
+            user_folder=resources.user_folder,
         )
 
     def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import Room
+from dpmf.engine.executor import Executor
+from dpmf.engine.resources import Resources
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.sgld import SGLD
@@ -110,13 +111,13 @@ def diagnose(
         raise InvalidArgument(
             f"n_epochs={chosen.n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}"
         )
-    traces = []
+    traces, resources = [], Resources(thread_count(n_threads))
     with chosen.prepared(ratings, user_budgets) as (counted, weights, bound):
         for number in range(n_chains):
             of_noise = None if chosen.noise_seed is None else _seed_of(number, chosen.noise_seed)
             apart = replace(chosen, seed=_seed_of(number, chosen.seed), noise_seed=of_noise)
-            chain = apart.chain_on(counted, weights, bound, Room(thread_count(n_threads)))
-            traces.append(_trace(apart, chain, ratings, thread_count(n_threads)))
+            chain = apart.chain_on(counted, weights, bound, resources)
+            traces.append(_trace(apart, chain, ratings, resources.executor))
     return Convergence.of(np.array(traces))
 
 
@@ -124,7 +125,7 @@ def _seed_of(number: int, seed: int) -> int:
     return int(stream_key(seed, f"chain {number}") >> np.uint64(1))
 
 
-def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Array:
+def _trace(method: SGLD, chain: Chain, ratings: Ratings, executor: Executor) -> Array:
     """Return predictions after every epoch, shape (epochs, probes)."""
     layout = chain.state.grid.layout
     users = _first_by_hash(ratings.user_ids.keys[layout.user_order], chain.user_counts > 0)
@@ -132,7 +133,7 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Arra
     assert method.n_epochs is not None
     trace = []
     for epoch in range(1, method.n_epochs + 1):
-        method.advance(chain, epoch, n_threads)
+        method.advance(chain, epoch, executor)
         state = chain.state
         U, V = state.U[users].astype(np.float64), state.V[items].astype(np.float64)
         centred = U @ V.T + state.b[users].astype(np.float64)[:, None] + state.c[items]

@@ -5,7 +5,7 @@ but a chain turns them slowly, so that draws of neighbouring epochs can be avera
 
 >>> from dpmf.ratings.synthetic import make
 >>> settings = {"n_factors": 4, "prior": 2.0, "temperature": 1.0, "table_size": 0, "seed": 0, "noise_seed": 0}
->>> chain = start_chain(make(50, 40), np.ones(50), None, Room(1), **settings)
+>>> chain = start_chain(make(50, 40), np.ones(50), None, Resources(1), **settings)
 >>> averages = Averages.start(chain)
 >>> averages.add(chain)
 >>> averages.item_factors.shape
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.stored import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.methods.foldin import folded
 from dpmf.methods.sgd.descent import Descent, counts_of
@@ -45,7 +46,7 @@ def start_chain(
     ratings: Ratings | StoredRatings,
     weights: Array,
     bound: Bound | None,
-    room: Room,
+    resources: Resources,
     *,
     n_factors: int,
     prior: float,
@@ -60,7 +61,7 @@ def start_chain(
         ratings: those that count.
         weights: of all users.
         bound: of a private run.
-        room: what may be in memory.
+        resources: threads and memory.
         n_factors: K.
         prior: the precision of the priors, at first.
         temperature: of the chain.
@@ -72,12 +73,12 @@ def start_chain(
     if isinstance(ratings, StoredRatings):
         grid: BlockGrid | BlockFile = ratings.blocks
     else:
-        grid = BlockGrid.build(ratings, n_threads=room.n_threads)
+        grid = BlockGrid.build(ratings, n_threads=resources.n_threads)
     # A private run begins with a draw from the prior: what little it learns, it need not unlearn something else for.
     sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
     state = Descent.start(
         grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors, sd=sd, unit=unit,
-        seed=seed, capacity=room.capacity, user_folder=room.user_folder,
+        seed=seed, user_folder=resources.user_folder,
     )  # fmt: skip
     if bound is None:
         density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
@@ -147,7 +148,7 @@ def model_of(
     configuration: dict[str, Any],
     guarantee: Guarantee,
     history: tuple[EpochRecord, ...],
-    room: Room,
+    resources: Resources,
 ) -> Model:
     """Return the model: item factors from the draws, and everybody's own factors fitted to all of their ratings."""
     if not averages.count[0]:  # it was ended before the first draw that counts
@@ -169,4 +170,4 @@ def model_of(
         configuration=configuration,
         guarantee=guarantee,
     )
-    return folded(release, ratings, history, room)
+    return folded(release, ratings, history, resources)
