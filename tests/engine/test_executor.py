@@ -64,7 +64,7 @@ class Numbered:
         self.read += 1
         return strip, tier
 
-    def done_with(self, block: tuple[int, int]) -> None:
+    def release(self, block: tuple[int, int]) -> None:
         pass
 
 
@@ -226,7 +226,7 @@ class Blocks:
     size = 8
     def count(self, strip, tier): return 1
     def block(self, strip, tier): return strip, tier
-    def done_with(self, block): pass
+    def release(self, block): pass
 
 def interrupt(number, frame):
     while frame is not None and frame.f_code.co_name != "run_workers":

@@ -11,7 +11,7 @@ import pytest
 from dpmf.engine import layout, resources
 from dpmf.engine.local import StreamingExecutor, ThreadExecutor
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings

@@ -13,7 +13,7 @@ import pytest
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse

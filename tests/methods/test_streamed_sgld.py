@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmf.engine import layout, resources
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import SGLD
 from dpmf.methods.sgld.certified import SampledSteps

@@ -14,7 +14,7 @@ strips and passes tiers on. Another place to run is another `Executor`, and no m
 ...     size = 2
 ...     def count(self, strip, tier): return 1
 ...     def block(self, strip, tier): return 10 * strip + tier
-...     def done_with(self, block): pass
+...     def release(self, block): pass
 >>> strips, tiers = np.zeros((2, 1)), np.zeros((2, 1))
 >>> ThreadExecutor(n_threads=2).run(Epoch(visit, strips, tiers, constants=2), Blocks())
 array([[ 0.,  1.],
@@ -52,7 +52,7 @@ class Blocks(Protocol):
     def block(self, strip: int, tier: int) -> Any:
         """Return one block."""
 
-    def done_with(self, block: Any) -> None:
+    def release(self, block: Any) -> None:
         """Release a block, whose memory may then be used for another."""
 
 

@@ -4,7 +4,7 @@
 ...     size = 2
 ...     def count(self, strip, tier): return 1
 ...     def block(self, strip, tier): return (strip, tier)
-...     def done_with(self, block): pass
+...     def release(self, block): pass
 >>> with Prefetcher(Blocks(), capacity=1, notify=lambda: None) as prefetched:
 ...     prefetched.wait(0, 0), prefetched.get(0, 0)
 (True, (0, 0))
@@ -77,7 +77,7 @@ class Prefetcher:
     def release(self, strip: int, tier: int) -> None:
         """Release a block, which makes room for others."""
         with self._lock:
-            self._blocks.done_with(self._held.pop((strip, tier)))
+            self._blocks.release(self._held.pop((strip, tier)))
             self._weight -= self._blocks.count(strip, tier)
             self._changed.notify_all()
 
@@ -119,5 +119,5 @@ class Prefetcher:
             self._changed.notify_all()
         self._thread.join()
         for block in self._held.values():  # left over if something went wrong
-            self._blocks.done_with(block)
+            self._blocks.release(block)
         self._held.clear()

@@ -15,7 +15,7 @@ import numpy as np
 from dpmf.engine.executor import Executor
 from dpmf.engine.factors import padded
 from dpmf.engine.local import StreamingExecutor, ThreadExecutor
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import InvalidArgument
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmf.engine.mapped import MappedRows
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.rowfile import MappedRows
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.model import EpochRecord, Model, Release
 from dpmf.model.person import fold_in_many
 

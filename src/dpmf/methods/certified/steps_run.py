@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.run import private_run

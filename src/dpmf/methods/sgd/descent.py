@@ -28,9 +28,9 @@ from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.executor import Epoch, Executor
 from dpmf.engine.factors import factor_rows, fill_randomly, padded
 from dpmf.engine.grid import Block, BlockGrid
-from dpmf.engine.mapped import MappedRows
+from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.schedule import Place, first_tier_of
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DpmfError
 from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
@@ -72,7 +72,7 @@ def visit_block(block: Block, users: UserStrip, items: ItemTier, constants: Cons
 
 @dataclass(eq=False)
 class Descent:
-    """What training changes, in the grid's numbering.
+    """The parameters and the ratings they are trained on, in the grid's numbering.
 
     Attributes:
         grid: the ratings.
@@ -108,7 +108,7 @@ class Descent:
         packed: bool = False,
         user_folder: Path | None = None,
     ) -> Descent:
-        """Return biases of zero and random factors, each row made from its own key.
+        """Return the initial state: zero biases and random factors, each row drawn from its own key.
 
         Args:
             grid: the ratings.
@@ -162,11 +162,11 @@ class Descent:
             self.mapped.put_away(rows.start, rows.stop)
 
     def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return what training changes, by name; writing into these arrays changes the state."""
+        """Return the parameters by name; writing into these arrays changes the state."""
         return {"U": self.U, "V": self.V, "b": self.b, "c": self.c}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return `parameters` for a snapshot, which handles a U on the disk piece by piece."""
+        """Return `parameters` for a snapshot, which reads and writes a U on disk piece by piece."""
         return {**self.parameters(), "U": self.U if self.mapped is None else self.mapped}
 
     @property
@@ -175,7 +175,7 @@ class Descent:
         return unpack(self.V) if self.V.dtype == np.uint32 else self.V
 
     def forget_unrated(self, user_counts: NDArray[np.int64], item_counts: NDArray[np.int64]) -> None:
-        """Set the factors of users and items without a rating to 0: their random start says nothing about them."""
+        """Set the factors of users and items without ratings to 0: their random start says nothing about them."""
         order = self.grid.layout.user_order
         for strip, rows in enumerate(self.grid.layout.strips):
             unrated = user_counts[order[rows]] == 0
@@ -195,7 +195,7 @@ class Descent:
         count = max(_BYTES_AT_ONCE // max(4 * self.n_factors, mmap.PAGESIZE), 1)  # a row takes a page at least
         for first in range(0, len(order), count):
             chosen = order[first : first + count]
-            # In the order of U: reading at random would bring in far more of the file than is wanted.
+            # In the order of U: random reads would load far more of the file than needed.
             result.array[chosen] = self.U[first : first + len(chosen), : self.n_factors]
             self.mapped.put_away(0, len(order))
             result.put_away(0, len(order))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.executor import Executor
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.shares import personal_epsilons

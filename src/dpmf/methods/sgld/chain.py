@@ -1,8 +1,8 @@
 """A chain of stochastic gradient Langevin dynamics over a block grid, and one epoch of it.
 
 Ratings are centred and divided by their unit here, so that one step size serves every scale; `dpmf.kernels.sgld` has
-the density that the chain draws from. An epoch ends with every row having had all of its noise: what stands there then
-is one draw.
+the density that the chain samples from. At the end of an epoch every row has received all of its noise, so that the
+state is one draw.
 
 >>> from dpmf.engine.grid import BlockGrid
 >>> from dpmf.engine.local import ThreadExecutor
@@ -41,8 +41,8 @@ from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
 
 _SHAPE, _RATE = 1.0, 1.0  # of the Gamma priors of the precisions
-PARTS = 256  # of an epoch: what fewer steps than one of them bring may wait
-_WAITING = 0.1  # of the time in which ratings make the busiest row forget where it was: longer nothing waits
+PARTS = 256  # of an epoch: pull and noise of fewer steps than one of them may wait
+_WAITING = 0.1  # the longest wait, as a fraction of the time in which ratings pull the busiest row back
 
 Array = NDArray[np.float64]
 
@@ -114,10 +114,10 @@ def visit_block(block: Block, users: UserStrip, items: ItemTier, constants: Cons
 
 @dataclass(frozen=True)
 class Density:
-    """What the chain draws from; see `dpmf.kernels.sgld`.
+    """The density that the chain samples from; see `dpmf.kernels.sgld`.
 
     Attributes:
-        centre: what predictions start from, in the ratings' own units.
+        centre: the prediction without biases and factors, in the ratings' own units.
         scale: s, the weight of a squared error of one unit.
         bias_prior: p and q.
         low, high: where predictions end, in units from the centre.
@@ -134,18 +134,18 @@ class Density:
 
 @dataclass(eq=False)
 class Chain:
-    """Factors and biases, and what moves them, in the grid's numbering.
+    """A chain: factors and biases, and the density that moves them, in the grid's numbering.
 
     Attributes:
         state: the ratings, factors and biases.
-        density: what to draw from.
+        density: the density to sample from.
         user_counts, item_counts: ratings per user and per item.
         weights: of the users.
         priors: P and Q, shape (2, width).
         gaussians: the table of normal numbers; empty for fresh ones.
         noise_seed: of all noise.
-        every_item: whether items that nobody rated move as well, by prior and noise alone. If they did not, a draw
-            would show that nobody rated them.
+        every_item: whether items without ratings move as well, by prior and noise alone. Otherwise a draw would show
+            that they have none.
     """
 
     state: Descent
@@ -181,9 +181,16 @@ class Chain:
         if table_size:
             gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, drawn_at_once(width))
         return cls(
-            state, density, user_counts[layout.user_order], item_counts[layout.item_order],
-            weights[layout.user_order].astype(np.float32), priors, gaussians, noise_seed, every_item,
-        )  # fmt: skip
+            state,
+            density,
+            user_counts=user_counts[layout.user_order],
+            item_counts=item_counts[layout.item_order],
+            weights=weights[layout.user_order].astype(np.float32),
+            priors=priors,
+            gaussians=gaussians,
+            noise_seed=noise_seed,
+            every_item=every_item,
+        )
 
     def run_epoch(self, epoch: int, rate: float, executor: Executor) -> EpochRecord:
         """Visit every rating once, and give all rows their noise."""
@@ -199,7 +206,7 @@ class Chain:
             n_steps=count,
             keys=Keys(*(stream_key(self.noise_seed, f"{what} in epoch {epoch}") for what in Keys._fields)),
         )
-        # What has no rating and does not move is owed no noise: its row is up to date at the end.
+        # Rows without ratings do not move and get no noise: their clocks start at the end of the epoch.
         u_clocks, v_clocks = (np.where(counts, 0, count) for counts in (self.user_counts, self.item_counts))
         if self.every_item:
             v_clocks[:] = 0
@@ -237,7 +244,7 @@ class Chain:
             prior[:K] = np.minimum(drawn, most)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what an epoch changes, for a snapshot."""
+        """Return the tensors that an epoch changes, for a snapshot."""
         return {**self.state.tensors(), "priors": self.priors}
 
     def _user_squares(self) -> Iterator[Array]:
@@ -248,16 +255,15 @@ class Chain:
 
     def _dynamics(self, rate: float) -> Dynamics:
         density, pull, prior = self.density, rate / len(self.state.grid), self.density.bias_prior
-        return Dynamics.of(
-            rate, density.scale, pull, density.temperature * pull, prior, prior, density.low, density.high,
-            self.patience(rate),
-        )  # fmt: skip
+        noise = pull, density.temperature * pull
+        limits = density.low, density.high
+        return Dynamics.of(rate, density.scale, *noise, prior, prior, *limits, self.patience(rate))
 
     def patience(self, rate: float) -> int:
-        """Return of how many steps pull and noise may wait, at a step size.
+        """Return the number of steps whose pull and noise may wait, at a step size.
 
         Noise that waits comes in lumps. A row that ratings pull back in less time than passes between two lumps would
-        be found with too much noise right after one.
+        have too much noise right after one.
         """
         count, busiest = len(self.state.grid), int(max(self.user_counts.max(), self.item_counts.max(), 1))
         pulled_back = rate * self.density.scale * float(self.weights.max()) * busiest

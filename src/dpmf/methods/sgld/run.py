@@ -1,4 +1,4 @@
-"""A run of posterior sampling by a chain, from ratings to a model: with no promise, or with a paper's claim."""
+"""A run of posterior sampling, from ratings to a model: without a guarantee, or with a paper's claim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.resources import Resources
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.claimed import ClaimedRelease, carry_out
@@ -78,9 +78,12 @@ def _guarantee(
     assert method.table is not None
     declared(ratings, method.items_public)
     guarantee = method.bound(ratings.scale).guarantee(
-        method.budget, table_size=method.table, seeded=method.noise_seed is not None, personal=bool(user_budgets),
+        method.budget,
+        table_size=method.table,
+        seeded=method.noise_seed is not None,
+        personal=bool(user_budgets),
         assumptions=public_facts(ratings.catalogue),
-    )  # fmt: skip
+    )
     if guarantee.is_seeded:
         logger.warning("%s", SEEDED)
     return guarantee

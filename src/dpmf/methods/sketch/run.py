@@ -45,7 +45,7 @@ def fit_sketch(
     guarantee: Guarantee,
     ledger: Ledger | None,
 ) -> Model:
-    """Return a model that is not certified; arguments as in `Sketch.fit`, with everything chosen."""
+    """Return a model without a certificate; arguments as in `Sketch.fit`, with all settings chosen."""
     assert method.n_epochs is not None
     grid = BlockGrid.build(ratings, n_threads=n_threads)
     table = method.table_for(ratings.n_users, ratings.n_items, ratings.scale)
@@ -95,7 +95,7 @@ def run_epoch(
 
 
 def exact_means(ratings: Ratings, mean: float) -> tuple[Floats, Floats]:
-    """Return by how much users and items are above the mean: items by their mean, then users by the mean of the rest.
+    """Return biases from means: of items, the mean above the overall one; of users, the mean of what is left.
 
     >>> from dpmf.ratings import Ratings
     >>> b, c = exact_means(Ratings.of([1, 1, 2], [1, 2, 1], [5, 3, 3], scale=(1, 5)), 3.5)
@@ -124,7 +124,7 @@ def _model(
     V, c = table.read(ITEMS, ratings.catalogue.ids.keys, n_threads)
     if means is not None:
         b, c = means
-    # What is read of somebody who has no rating is what others left in their cells.
+    # What is read for a user or an item without ratings is what others left in the same cells.
     unrated = np.diff(ratings.indptr) == 0, np.bincount(ratings.items, minlength=ratings.n_items) == 0
     for rows, biases, none in ((U, b, unrated[0]), (V, c, unrated[1])):
         rows[none], biases[none] = 0, 0
@@ -152,7 +152,7 @@ def _in_units(means: tuple[Floats, Floats], unit: float) -> tuple[Floats, Floats
 
 
 def _part(known: Floats, places: NDArray[Any]) -> Floats:
-    """Return the biases of some ids, never less than two: a single number tells the kernel that nothing is known."""
+    """Return the biases of some ids, at least two: a single number tells the kernel that no biases are known."""
     if known is NOTHING_KNOWN:
         return known
     part = known[places]

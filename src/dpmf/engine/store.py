@@ -1,4 +1,4 @@
-"""Ratings that stay on the disk while a method trains on them: their columns, and the block grid made of them.
+"""The store of ratings that stay on disk while a method trains: their columns and their block grid.
 
 >>> import tempfile
 >>> from dpmf.ratings.store.pieces import InPieces
@@ -33,7 +33,7 @@ Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
 
 
 def check_store_replaceable(folder: Path, replace: bool = True) -> None:
-    """Raise `InvalidArgument` unless a store can be written to a folder: a new one, or one with nothing but a store."""
+    """Raise `InvalidArgument` unless a store can be written to a folder: a new one, or one that holds only a store."""
     check_replaceable(folder, FILES if replace else ())
     check_replaceable(folder / "blocks", BLOCK_FILES)
 
@@ -43,9 +43,9 @@ class StoredRatings:
     """Ratings on disk, in blocks.
 
     Attributes:
-        columns: the ratings user by user.
-        blocks: the ratings block by block.
-        memory: how many bytes training may use for factors and blocks together.
+        columns: the ratings by user.
+        blocks: the ratings by block.
+        memory: the number of bytes that training may use for factors and blocks together.
     """
 
     columns: RatingsOnDisk
@@ -54,7 +54,7 @@ class StoredRatings:
 
     @classmethod
     def build(cls, source: Source, folder: Path, *, memory: int = 0) -> StoredRatings:
-        """Write ratings that come in pieces to a folder, readable by its owner only: it appears whole or not at all."""
+        """Write ratings that come in pieces to a folder, readable by its owner only, atomically."""
         check_store_replaceable(folder)
         with new_folder(folder, may_replace=FILES, mode=0o700) as work:
             columns = RatingsOnDisk.write(source, work)
@@ -63,7 +63,7 @@ class StoredRatings:
 
     @classmethod
     def open(cls, folder: Path, *, memory: int = 0) -> StoredRatings:
-        """Open what `build` wrote: a matter of milliseconds, because no rating is read."""
+        """Open a store that `build` wrote; takes milliseconds, because no rating is read."""
         columns, blocks = RatingsOnDisk.open(folder), BlockFile.open(folder / "blocks")
         sizes = len(columns), len(columns.user_ids), len(columns.catalogue)
         if sizes != (len(blocks), len(blocks.user_counts), len(blocks.item_counts)):
@@ -71,7 +71,7 @@ class StoredRatings:
         return cls(columns, blocks, memory)
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return which items each user has rated, as in `Ratings`: pointers, and items mapped from the disk."""
+        """Return the items each user has rated, as in `Ratings`: pointers, and items mapped from disk."""
         indptr = self.columns.indptr
         with scratch_file(self.columns.folder) as file:
             file.truncate(4 * int(indptr[-1]))
@@ -84,10 +84,10 @@ class StoredRatings:
 
     @contextlib.contextmanager
     def thinned(self, leave: Leave) -> Iterator[StoredRatings]:
-        """Yield a store of fewer ratings, in a folder that is readable by its owner only and removed in the end.
+        """Yield a store of fewer ratings, in a folder that is readable by its owner only and removed at the end.
 
         Args:
-            leave: returns what is left of a piece, with the same users; it is given their positions among all users.
+            leave: returns the remaining ratings of a piece, with the same users; it gets their positions among all.
         """
         with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
             yield StoredRatings.build(_Thinned(self.columns, leave), Path(folder) / "store", memory=self.memory)
@@ -109,7 +109,7 @@ class StoredRatings:
 
     @property
     def name(self) -> str:
-        """What to call the data set."""
+        """The name of the data set."""
         return self.columns.name
 
     @property
@@ -135,7 +135,7 @@ AnyRatings = Ratings | StoredRatings
 
 
 def parts_of(ratings: AnyRatings) -> Iterator[tuple[NDArray[np.int64], Ratings]]:
-    """Yield ratings as they can be in memory, all at once or piece by piece, with the positions of their users."""
+    """Yield ratings in parts that fit in memory, with the positions of their users; those in memory are one part."""
     if isinstance(ratings, StoredRatings):
         yield from with_positions(ratings.columns)
     else:
@@ -143,7 +143,7 @@ def parts_of(ratings: AnyRatings) -> Iterator[tuple[NDArray[np.int64], Ratings]]
 
 
 class _Thinned:
-    """What is left of every piece of a source."""
+    """A source with the remaining ratings of every piece of another."""
 
     def __init__(self, source: Source, leave: Leave) -> None:
         self.user_ids, self.catalogue = source.user_ids, source.catalogue

@@ -13,7 +13,7 @@ import pytest
 from dpmf.engine import layout
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
