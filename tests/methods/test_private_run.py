@@ -198,7 +198,7 @@ def test_marks_older_than_the_snapshot_are_refused(tmp_path: Path, ratings: Rati
     with pytest.raises(DamagedFile, match=f"{_BIAS_PASSES + 2} were started"):
         resume(PRIVATE, ratings, run)
     (run / "started.json").unlink()
-    with pytest.raises(DamagedFile, match="what the run has spent is not known"):
+    with pytest.raises(DamagedFile, match="what the run has spent is unknown"):
         resume(PRIVATE, ratings, run)
     assert len(draws.asked) == before
 
