@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from browsing import chromium, hosted, rate
+from browser import chromium, hosted, rate
 
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
-from dpmf.serve.site import export_site
+from dpmf.serve.site import ABOUT_FILE, RELEASE_FOLDER, export_site
 
 _READY = "body[data-state=ready]"
 
@@ -45,7 +45,9 @@ def main() -> None:
             loads = [_load(browser, address) for _ in range(arguments.loads)]
             updates, paints = _updates(browser, address, arguments.ratings, implicit=arguments.implicit)
             version = browser.version
-    page = sum(len(content) for name, content in files.items() if not name.startswith("release/"))
+    paths = json.loads(files[ABOUT_FILE])["paths"]
+    sizes = {name: len(files[path]) for name, path in sorted(paths.items()) if name.startswith(f"{RELEASE_FOLDER}/")}
+    page = sum(map(len, files.values())) - sum(sizes.values())
     print(
         json.dumps(
             {
@@ -53,7 +55,7 @@ def main() -> None:
                 "items": arguments.items,
                 "factors": arguments.factors,
                 "feedback": release.feedback,
-                "bytes": {name: len(files[name]) for name in sorted(files) if name.startswith("release/")},
+                "bytes": sizes,
                 "page_bytes": page,
                 "load_seconds": {"median": statistics.median(loads), "most": max(loads)},
                 "update_ms": {"median": statistics.median(updates), "most": max(updates), "updates": len(updates)},
@@ -131,7 +133,7 @@ def _updates(browser: Any, address: str, count: int, *, implicit: bool) -> tuple
 
 
 def _error_of_16_bits(release: Release) -> float:
-    """Return the greatest change of a score, if factors were halved to 16 bits, over some people."""
+    """Return the greatest change of a score, if factors were rounded to 16 bits, over a few users."""
     rng = np.random.default_rng(1)
     halved = Release(**{**vars(release), "item_factors": release.item_factors.astype(np.float16).astype(np.float32)})
     worst = 0.0

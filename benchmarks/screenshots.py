@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from browsing import chromium, hosted, rate
+from browser import chromium, hosted, rate
 from PIL import Image
 
 from dpmf import ALS, Budget

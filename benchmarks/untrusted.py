@@ -19,8 +19,7 @@ from dpmf import ALS, Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.federated.certified.simulation import CertifiedScenario, simulate_certified
-from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.simulation import simulate
+from dpmf.federated.published import Scenario, simulate
 from dpmf.ratings.subset import random_items
 
 _HOLDOUT = 0.1

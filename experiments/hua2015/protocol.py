@@ -7,8 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from dpmf import Ratings
-from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.simulation import simulate
+from dpmf.federated.published import Scenario, simulate
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import draws_of, is_large
 from experiments.hua2015.drawing import style

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published import Scenario
 from dpmf.federated.simulate.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.kernels.jit import kernel
 from dpmf.methods.centre import NO_BIAS, on_scale
@@ -99,11 +99,11 @@ class Rounds:
         self._chance = np.random.Generator(np.random.SFC64(scenario.noise_seed))
         self.U = self._directions(ratings.n_users) if U is None else np.array(U, np.float32)
         self.V = self._directions(ratings.n_items).astype(np.float64) if V is None else np.array(V, np.float64)
-        come, leave = (scenario.come, scenario.leave) if scenario.dealt else (1.0, 0.0)
+        come, leave = (scenario.come, scenario.leave) if scenario.shared_noise else (1.0, 0.0)
         self._population = Population(np.flatnonzero(np.diff(ratings.indptr) > 0), come, leave, scenario.seed)
         self.asked = np.zeros(ratings.n_users, np.bool_)
         self.done = 0
-        if scenario.dealt:
+        if scenario.shared_noise:
             self._set_up()
         shape = ratings.n_items, terms.n_factors
         self._fixed = self._laplace(np.ones(ratings.n_items)) if terms.amplitude else np.zeros(shape, np.float32)
@@ -117,10 +117,10 @@ class Rounds:
     def _play(self) -> None:
         self._population.tick()
         online = len(self._population.online)
-        chosen = self._population.choose(self.scenario.per_round if self.scenario.dealt else online)
-        moments = self._population.moments(len(chosen))
+        chosen = self._population.choose(self.scenario.per_round if self.scenario.shared_noise else online)
+        moments = self._population.departures(len(chosen))
         self.asked[chosen] = True
-        self._population.send_off(chosen[moments != STAYS].tolist())
+        self._population.disconnect(chosen[moments != STAYS].tolist())
         self.done += 1
         of, terms = self.ratings, self._terms
         sums, counts = np.zeros(self.V.shape, np.float32), np.zeros(of.n_items, np.int64)

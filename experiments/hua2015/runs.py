@@ -24,7 +24,7 @@ from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.federated.published.scenario import Scenario
+from dpmf.federated.published import Scenario
 from dpmf.methods.gaussian.descent import Floats
 from dpmf.methods.objective import PUBLISHED
 from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit

@@ -17,10 +17,14 @@ RELIED_ON = {"rmse", "mean_error", "rounds", "seconds", "bytes_down", "bytes_up"
 
 @pytest.mark.parametrize(
     "options",
-    [("--scenario", "s1", "--rounds", "5"), ("--scenario", "s2", "--rounds", "5"), S3,
-     ("--scenario", "s2", "--rounds", "3", "--without-third-party")],
+    [
+        ("--scenario", "s1", "--rounds", "5"),
+        ("--scenario", "s2", "--rounds", "5"),
+        S3,
+        ("--scenario", "s2", "--rounds", "3", "--without-third-party"),
+    ],
     ids=["s1", "s2", "s3", "alone"],
-)  # fmt: skip
+)
 def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     out = tmp_path / "release"
     asked = (data_folder, *PAPER, "--epsilon", "5", *options, "--holdout", "0.1")
@@ -64,7 +68,7 @@ def test_certified_against_both(command: Command, data_folder: Path, tmp_path: P
     assert "That is against the recommender. Against the third party" in shown
 
 
-def test_a_run_goes_on_where_it_was_stopped(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     asked = (data_folder, *PAPER, "--epsilon", "5", *S3, "--checkpoint", tmp_path / "run")
     assert command("simulate", *asked).returncode == 0
     again = command("simulate", *asked)
@@ -129,7 +133,7 @@ def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) 
         (("--epsilon", "1", "--scenario", "s4"), "s4"),
     ],
 )
-def test_what_makes_no_sense_gets_one_line(
+def test_bad_options_get_one_line(
     command: Command, data_folder: Path, tmp_path: Path, options: tuple[str, ...], says: str
 ) -> None:
     out = tmp_path / "release"

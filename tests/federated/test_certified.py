@@ -19,7 +19,7 @@ from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
-from dpmf.federated.wire.masks import mask_words, new_seed
+from dpmf.federated.wire.masks import mask_elements, new_seed
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 
@@ -122,7 +122,7 @@ def test_whatever_the_ratings_nobody_adds_more_than_the_bound(
         (answer,) = user.receive(down.seal(inquiry.encoded()))
         words = Answer.decoded(up.open(answer.message), agreement).words
         ring = agreement.ring(number)
-        left = ring.signed(words - mask_words(seed, ring, len(words)))
+        left = ring.signed(words - mask_elements(seed, ring, len(words)))
         for question in questions:
             size = math.prod(question.shape)
             index = sum(question.what in one.releases for one in agreement.rounds[:number])

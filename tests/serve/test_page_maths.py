@@ -11,7 +11,8 @@ import pytest
 from dpmf.model import Person, Release, Ridge
 from dpmf.ratings import Scale
 
-from .conftest import Host, random_release
+from .host import Host
+from .samples import CERTIFIED, random_release
 
 N_PEOPLE = 12
 IMPLICIT = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit"}
@@ -27,12 +28,11 @@ RELEASES: dict[str, dict[str, Any]] = {
     "implicit, many": {"K": 33, "n": 400, "alpha": 0.5, "ridge": Ridge(0.0, 0.1), **IMPLICIT},
 }
 
-COMPUTE = """async ([address, people]) => {
-  const at = (name) => import(`${address}js/${name}.js`);
+COMPUTE = """async ([paths, people]) => {
   const [{ modelOf }, { foldIn, scoresOf, contributions }, { best, similar }] =
-    await Promise.all(["release", "foldin", "ranking"].map(at));
-  const facts = await (await fetch(`${address}release/release.json`)).json();
-  const model = modelOf(facts, await (await fetch(`${address}release/release.safetensors`)).arrayBuffer());
+    await Promise.all(["release", "foldin", "ranking"].map((name) => import(paths[`js/${name}.js`])));
+  const facts = await (await fetch(paths["release/release.json"])).json();
+  const model = modelOf(facts, await (await fetch(paths["release/release.safetensors"])).arrayBuffer());
   return {
     people: people.map(({ items, values }) => {
       const person = foldIn(model, items, values);
@@ -46,6 +46,12 @@ COMPUTE = """async ([address, people]) => {
     similar: similar(model, 1, 5),
   };
 }"""
+
+
+def put_up(host: Host, release: Release, name: str) -> dict[str, str]:
+    """Put a site up, and return the addresses of its files, by their names without digests."""
+    address = host.site(release, name)
+    return {file: f"{address}{path}" for file, path in host.paths(name).items()}
 
 
 def people_of(release: Release) -> list[dict[str, list[Any]]]:
@@ -67,12 +73,12 @@ def scores_of(person: Person) -> np.ndarray[Any, Any]:
 def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -> None:
     changes = dict(RELEASES[name])
     release = random_release(n=changes.pop("n", 60), K=changes.pop("K"), **changes)
-    address = host.site(release, f"maths-{name.replace(' ', '-').replace(',', '')}")
+    paths = put_up(host, release, f"maths-{name.replace(' ', '-').replace(',', '')}")
     people = people_of(release)
     page = browser.new_page()
     try:
         page.goto(f"{host.address}/blank.html")
-        answer = page.evaluate(COMPUTE, [address, people])
+        answer = page.evaluate(COMPUTE, [paths, people])
     finally:
         page.close()
     for person, found in zip(people, answer["people"], strict=True):
@@ -87,9 +93,9 @@ def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -
     np.testing.assert_allclose([one["cosine"] for one in answer["similar"]], [one.score for one in alike], atol=1e-4)
 
 
-DAMAGE = """async ([address]) => {
-  const { readTensors } = await import(`${address}js/safetensors.js`);
-  const whole = await (await fetch(`${address}release/release.safetensors`)).arrayBuffer();
+DAMAGE = """async ([paths]) => {
+  const { readTensors } = await import(paths["js/safetensors.js"]);
+  const whole = await (await fetch(paths["release/release.safetensors"])).arrayBuffer();
   const refused = (buffer) => {
     try {
       readTensors(buffer);
@@ -111,20 +117,20 @@ DAMAGE = """async ([address]) => {
 
 
 def test_damaged_tensors_are_refused(browser: Any, host: Host) -> None:
-    address = host.site(random_release(), "damage")
+    paths = put_up(host, random_release(), "damage")
     page = browser.new_page()
     try:
         page.goto(f"{host.address}/blank.html")
-        assert page.evaluate(DAMAGE, [address]) == [True] * 8
+        assert page.evaluate(DAMAGE, [paths]) == [True] * 8
     finally:
         page.close()
 
 
 def test_titles_are_found_by_words_without_accents(browser: Any, host: Host, release: Release) -> None:
-    address = host.site(replace(release, guarantee=random_release().guarantee), "search")
-    search = """async ([address, texts]) => {
-      const { makeCatalogue } = await import(`${address}js/catalogue.js`);
-      const { items } = await (await fetch(`${address}release/release.json`)).json();
+    paths = put_up(host, replace(release, guarantee=CERTIFIED), "search")
+    search = """async ([paths, texts]) => {
+      const { makeCatalogue } = await import(paths["js/catalogue.js"]);
+      const { items } = await (await fetch(paths["release/release.json"])).json();
       const catalogue = makeCatalogue(items);
       return [texts.map((text) => catalogue.search(text, 9).found), catalogue.find(40, "Up"), catalogue.find("x", "Up"),
         catalogue.find("x", "七人の侍"), catalogue.find(7, "nothing")];
@@ -133,7 +139,7 @@ def test_titles_are_found_by_words_without_accents(browser: Any, host: Host, rel
     try:
         page.goto(f"{host.address}/blank.html")
         texts = ["AMELIE", "  destin  fabuleux ", "up", "horror", "侍", "zzz", "a"]
-        found = page.evaluate(search, [address, texts])
+        found = page.evaluate(search, [paths, texts])
     finally:
         page.close()
     assert found[0] == [[2], [2], [3, 4], [1], [5], [], [1, 0, 2]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import posixpath
 import re
 import subprocess
 from collections.abc import Callable
@@ -16,21 +18,15 @@ from dpmf.files import digest_of
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.serve.about import about_release
-from dpmf.serve.site import (
-    CONTENT_SECURITY_POLICY,
-    CONTENT_TYPES,
-    SECURITY_HEADERS,
-    export_site,
-    page_files,
-    site_files,
-)
+from dpmf.serve.assets import fingerprinted_page, page_files
+from dpmf.serve.site import CONTENT_SECURITY_POLICY, CONTENT_TYPES, SECURITY_HEADERS, export_site, site_files
 
-from .conftest import random_release
+from .samples import random_release
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 EVENT = GaussianEvent("item sums", 5.0, 1, 40)
-PROMISE = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"], assumptions=["Nobody peeks."])
+CERTIFIED = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"], assumptions=["Nobody peeks."])
 SEEDED = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"], seeded=True)
 PAPER = Guarantee.paper(
     epsilon=1, delta=0, unit="user", neighbours="add-remove", claim="a theorem", releases=["item factors"],
@@ -41,38 +37,42 @@ PAPER = Guarantee.paper(
 @pytest.fixture
 def folder(release: Release, tmp_path: Path) -> Path:
     """Return a folder with a certified release."""
-    replace(release, guarantee=PROMISE).save(tmp_path / "release")
+    replace(release, guarantee=CERTIFIED).save(tmp_path / "release")
     return tmp_path / "release"
 
 
 def test_a_site_is_the_page_and_the_release_as_it_is(folder: Path) -> None:
     files = site_files(folder)
+    about = json.loads(files["about.json"])
     for name in ("release.json", "release.safetensors"):
-        assert files[f"release/{name}"] == (folder / name).read_bytes()
-    assert set(files) == {*page_files(), "about.json", "release/release.json", "release/release.safetensors"}
-    assert json.loads(files["about.json"])["files"] == sorted(files)
+        content = (folder / name).read_bytes()
+        assert files[about["paths"][f"release/{name}"]] == content
+        assert about["sha256"][f"release/{name}"] == hashlib.sha256(content).hexdigest()
+    assert set(about["paths"]) == {*page_files(), "release/release.json", "release/release.safetensors"}
+    assert set(files) == {*about["paths"].values(), "about.json"}
+    assert about["files"] == sorted(files)
     assert {Path(name).suffix for name in files} == set(CONTENT_TYPES)
 
 
 def test_everything_the_page_refers_to_is_there(folder: Path) -> None:
     files = site_files(folder)
-    referred = {"index.html", "about.json", "release/release.json", "release/release.safetensors"}
+    paths = json.loads(files["about.json"])["paths"]
+    referred = {"index.html", "about.json", paths["release/release.json"], paths["release/release.safetensors"]}
     for name, content in files.items():
         text = content.decode() if name.endswith((".html", ".js")) else ""
         here = Path(name).parent
         for found in re.findall(r'(?:src|href)="([^"#][^":]*)"|from "(\.[^"]+)"|new URL\("([^"]+)"', text):
-            referred.add(_normal(here / next(filter(None, found))))
+            referred.add(posixpath.normpath((here / next(filter(None, found))).as_posix()))
     assert referred == set(files)
 
 
-def _normal(path: Path) -> str:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts.pop()
-        else:
-            parts.append(part)
-    return "/".join(parts)
+def test_another_release_shares_the_page_and_nothing_else(folder: Path, release: Release, tmp_path: Path) -> None:
+    replace(release, guarantee=CERTIFIED, mean=3.0, item_biases=release.item_biases - 1).save(tmp_path / "other")
+    one, other = site_files(folder), site_files(tmp_path / "other")
+    page = set(fingerprinted_page().files)
+    assert set(one) & set(other) == {*page, "about.json"}
+    assert all(one[path] == other[path] for path in page)
+    assert one["about.json"] != other["about.json"]
 
 
 def test_there_is_no_address_of_anywhere_else(folder: Path) -> None:
@@ -103,9 +103,9 @@ def test_the_policy_of_the_page_is_the_one_for_headers() -> None:
 
 
 def test_about_holds_the_guarantee_as_data_and_in_words(release: Release) -> None:
-    about = about_release(replace(release, guarantee=PROMISE))
+    about = about_release(replace(release, guarantee=CERTIFIED))
     assert (about["certified"], about["mode"], about["unit"], about["delta"]) == (True, "certified", "user", 1e-6)
-    assert about["epsilon"] == PROMISE.epsilon
+    assert about["epsilon"] == CERTIFIED.epsilon
     assert about["assumptions"] == ["Nobody peeks."]
     assert 0.5 < about["guess"]["exact"] <= about["guess"]["promised"] < 0.8
     titles = [section["title"] for section in about["sections"]]
@@ -142,11 +142,28 @@ def test_an_older_site_is_replaced_and_nothing_else(folder: Path, tmp_path: Path
         export_site(folder, out)
     (out / "about.json").write_text(json.dumps({**about, "files": [*about["files"], "js/gone.js"]}))
     files = export_site(folder, out)
-    assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == set(files)
+    assert {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
     (out / "thesis.tex").write_text("years of work")
     with pytest.raises(InvalidArgument, match="thesis"):
         export_site(folder, out)
     assert (out / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("has_digests", [True, False])
+def test_another_release_replaces_a_site_with_or_without_digests(
+    folder: Path, release: Release, tmp_path: Path, has_digests: bool
+) -> None:
+    out = tmp_path / "site"
+    export_site(folder, out)
+    if not has_digests:  # as earlier versions of dpmf wrote it
+        about = json.loads((out / "about.json").read_text())
+        paths = about.pop("paths")
+        for name, path in paths.items():
+            (out / path).rename(out / name)
+        (out / "about.json").write_text(json.dumps({**about, "files": sorted([*paths, "about.json"])}))
+    replace(release, guarantee=CERTIFIED, mean=3.0).save(tmp_path / "other")
+    files = export_site(tmp_path / "other", out)
+    assert {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
 
 
 def test_a_damaged_release_makes_no_site(folder: Path, tmp_path: Path) -> None:

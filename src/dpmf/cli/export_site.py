@@ -17,13 +17,13 @@ from dpmf.cli.output import json_option, print_json, say
 @click.option(
     "--accept-unproven",
     is_flag=True,
-    help="Export a release that is not certified, too. It may show people's ratings; the page then says so in red.",
+    help="Export a release that is not certified. It may reveal people's ratings; the page then says so in red.",
 )
 @json_option
 def export_site(release: Path, folder: Path, accept_unproven: bool, as_json: bool) -> None:
-    """Write a page with a RELEASE to DIR, for any static host.
+    """Write a page for a RELEASE to DIR, for any static host.
 
-    Whoever opens it rates items and gets recommendations in their own browser: no rating is sent anywhere.
+    Visitors rate items and get recommendations in their own browser: no rating is sent anywhere.
     """
     from dpmf.serve.site import ABOUT_FILE
     from dpmf.serve.site import export_site as export
@@ -35,5 +35,5 @@ def export_site(release: Path, folder: Path, accept_unproven: bool, as_json: boo
         facts = {name: about[name] for name in ("items", "factors", "epsilon", "delta", "unit", "mode", "certified")}
         print_json({**facts, "files": len(files), "bytes": size, "out": str(folder)})
         return
-    say(f"{len(files)} files, {size / 1e6:.1f} MB, in {folder}: put them on any web host, in a folder of their own.")
-    say(f"To look at it here: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}", "dim")
+    say(f"{len(files)} files, {size / 1e6:.1f} MB, in {folder}: copy the folder to any web host.")
+    say(f"To try it here: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}", "dim")

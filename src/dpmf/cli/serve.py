@@ -11,25 +11,32 @@ from dpmf.cli.output import json_option, print_json, say
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; others reach other addresses.")
-@click.option("--port", type=int, default=8000, show_default=True, help="0 takes one that is free.")
-@click.option("--workers", type=int, default=1, show_default=True, metavar="N", help="Processes that answer.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; by default, only this machine can reach it.",
+)
+@click.option("--port", type=int, default=8000, show_default=True, help="0 for any free port.")
+@click.option("--workers", type=int, default=1, show_default=True, metavar="N", help="Number of processes.")
 @click.option(
     "--recommend-here",
     is_flag=True,
-    help="Also answer POST /api/recommend, which SENDS RATINGS TO THIS SERVER; it keeps and logs nothing.",
+    help="Also answer POST /api/recommend, which SENDS RATINGS TO THIS SERVER; it stores and logs nothing.",
 )
-@click.option("--accept-unproven", is_flag=True, help="Serve to others even if nothing is proven; with a red banner.")
+@click.option(
+    "--accept-unproven", is_flag=True, help="Serve a release that is not certified to others; with a red banner."
+)
 @json_option
 def serve(
     release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
 ) -> None:  # fmt: skip
     """Serve a page on which people get recommendations without sending their ratings anywhere."""
-    from dpmf.serve.server import Serving, application_of, bound
+    from dpmf.serve.server import ServerSettings, build_application, listening_socket
     from dpmf.serve.server import serve as serve_until_stopped
 
-    serving = Serving(str(release.absolute()), host, port, workers, recommend_here, accept_unproven)
-    application, sock = application_of(serving), bound(serving)
+    settings = ServerSettings(str(release.absolute()), host, port, workers, recommend_here, accept_unproven)
+    application, sock = build_application(settings), listening_socket(settings)
     address = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}/"
     if as_json:
         print_json({"address": address, "release": str(release), "workers": workers, "recommends": recommend_here})
@@ -37,4 +44,4 @@ def serve(
         say(f"Serving {release} at {address} (Ctrl-C stops)")
         if recommend_here:
             say("POST /api/recommend is on: whoever uses it sends ratings to this server.", "bold red")
-    serve_until_stopped(serving, application, sock)
+    serve_until_stopped(settings, application, sock)

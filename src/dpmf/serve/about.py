@@ -1,4 +1,4 @@
-"""What the page says about a release: its guarantee as data and in words. Public facts only.
+"""What the page says about a release: its guarantee, as data and in words. Public facts only.
 
 >>> import numpy as np
 >>> from dpmf.model import Ridge
@@ -26,7 +26,7 @@ from dpmf.privacy.explain import guess
 
 
 def check_certified(release: Release, *, accept_unproven: bool, name: str = "the release") -> None:
-    """Raise `NotCertified` for a release about which nothing is proven, unless that is accepted."""
+    """Raise `NotCertified` if a release is not certified, unless that is accepted."""
     if not release.guarantee.certified and not accept_unproven:
         raise NotCertified(
             f"{name} is not certified (mode {release.guarantee.mode}): showing it to others may show them people's "
@@ -35,14 +35,14 @@ def check_certified(release: Release, *, accept_unproven: bool, name: str = "the
 
 
 def about_release(release: Release, name: str = "the release") -> dict[str, Any]:
-    """Return what the page has to say, in plain JSON types.
+    """Return the content of about.json that depends on the release, in plain JSON types.
 
     Args:
-        release: what is shown.
-        name: what to call it in an error.
+        release: the release that the page shows.
+        name: its name in an error message.
 
     Raises:
-        NotVerified: its epsilon does not follow from what was done.
+        NotVerified: its epsilon does not follow from its events.
     """
     sections = explain_release(release, name)
     guarantee = release.guarantee
@@ -67,7 +67,7 @@ def about_release(release: Release, name: str = "the release") -> dict[str, Any]
 
 
 def _guess(guarantee: Guarantee) -> dict[str, float]:
-    """Return how often somebody who knows all else tells two neighbours apart, at most: promised, and really."""
+    """Return how often an attacker who knows all else can tell two neighbours apart: by (ε, δ), and exactly."""
     assert guarantee.epsilon is not None  # a certified guarantee has all of them
     assert guarantee.delta is not None
     assert guarantee.neighbours is not None

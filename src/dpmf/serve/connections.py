@@ -1,6 +1,6 @@
-"""Limits on what comes before a request can be read: who is too slow with it, or sends too much, is hung up on.
+"""Limits on what precedes a complete request: connections that are too slow, or send too much, are closed.
 
-uvicorn waits for the first request of a connection, and for the end of headers, as long as it takes.
+uvicorn by itself waits indefinitely for the first request of a connection and for the end of its headers.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _SECONDS = 10.0
 _MOST_HEADER_BYTES = 1 << 15
 
 
-class Patient(HttpToolsProtocol):
-    """uvicorn's protocol, with an end to its patience."""
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with a time limit and a size limit before a request is complete."""
 
     _timer: TimerHandle
-    _unread = 0  # bytes since the last whole request
+    _unread = 0  # bytes since the last complete request
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait."""
+        """Start the clock."""
         super().connection_made(transport)
         self._timer = self.loop.call_later(_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, unless there are too many for one request."""
+        """Accept bytes, unless there are too many for one request."""
         self._unread += len(data)
         if self._unread > _MOST_HEADER_BYTES + MOST_BYTES:
             self.transport.close()
@@ -36,22 +36,22 @@ class Patient(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """Begin to wait for headers."""
+        """Start the clock for the headers."""
         self._timer.cancel()
         self._timer = self.loop.call_later(_SECONDS, self.transport.close)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Leave the body to `dpmf.serve.limits`."""
+        """Stop the clock; `dpmf.serve.limits` limits the body."""
         self._timer.cancel()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Count anew."""
+        """Reset the byte count."""
         self._unread = 0
         super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the clock."""
         self._timer.cancel()
         super().connection_lost(exc)

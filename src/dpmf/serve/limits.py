@@ -1,6 +1,7 @@
-"""Limits that hold before a request is read: how large it may be, and how long it may take to arrive.
+"""Limits on the body of a request: its size, and the time it takes to arrive.
 
-Plain ASGI, around the application: what is too large or too slow never reaches it. Every answer gets the same headers.
+Plain ASGI, around the application: a body that is too large or too slow never reaches it. Every answer gets the same
+headers.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ MOST_SECONDS = 10.0
 
 
 class _TooMuch(Exception):
-    """The body is longer than it may be."""
+    """The body exceeds the limit."""
 
 
 class Limits:
-    """Refuse bodies that are too long (413) or take too long to come (408).
+    """Refuse bodies that are too long (413) or take too long to arrive (408).
 
     Args:
-        application: what is behind.
-        headers: of every answer.
-        most_bytes, most_seconds: of a body.
+        application: the ASGI application behind it.
+        headers: added to every answer.
+        most_bytes, most_seconds: limits of a body.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Limits:
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass a request on, if its body is there in time and small enough."""
+        """Pass a request on if its body arrives in time and is small enough."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -57,7 +58,7 @@ class Limits:
             await _refuse(send, 408, f"the request took longer than {self._most_seconds:g} seconds to arrive")
             return
         if body is None:
-            return  # gone before it had come
+            return  # the client disconnected first
         sent = False
 
         async def replay() -> Message:
@@ -78,7 +79,7 @@ class Limits:
         return sending
 
     async def _body(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
-        """Return the whole body, or None if the other end has gone."""
+        """Return the whole body, or None if the client has disconnected."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self._most_bytes:
             raise _TooMuch

@@ -1,8 +1,8 @@
-"""The release that is being served, and the next one as soon as it is there.
+"""The release that is being served, and its successor as soon as there is one.
 
-A release is replaced as a whole by a rename, so whoever looks finds the old one or the new one. It is read in the
-background and taken over between two requests; whatever is answered at that moment is answered from the old one. One
-that is damaged, or that may not be served, is left alone, and the old one stays.
+A release is replaced as a whole by a rename, so a reader finds the old one or the new one. The new one is read in the
+background and replaces the old one between two requests; requests in progress are answered from the old one. A release
+that is damaged, or that may not be served, is ignored, and the old one stays.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dpmf.serve.content import Content, content_of
 from dpmf.serve.site import read_site
 
 logger = logging.getLogger(__name__)
-_EVERY = 1.0  # seconds between two looks
-Look: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+_INTERVAL = 1.0  # seconds between two checks for a new release
+Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A release, and the files of its page.
+    """A release, prepared to be served.
 
     Attributes:
-        release: what is answered from.
-        files: what is sent, by path.
-        folded_titles: titles of all items, as they are searched.
+        release: answers come from it.
+        files: path → file, of the page and the release.
+        folded_titles: titles of all items, case-folded for the search.
     """
 
     release: Release
@@ -45,53 +45,53 @@ class Served:
 
 
 class Live:
-    """What is served at the moment.
+    """The current release, replaced by a newer one while requests go on.
 
     Args:
-        folder: of the release.
+        folder: the release's folder.
         check: raises `DpmfError` if a release may not be served.
 
     Raises:
-        DpmfError: there is no release there that could be served.
+        DpmfError: the folder holds no release that may be served.
     """
 
     def __init__(self, folder: Path, check: Callable[[Release], None]) -> None:
         self._folder, self._check = folder, check
-        self._seen = self._look()
+        self._seen = self._fingerprint()
         self.now = self._read()
 
     async def watch(self) -> None:
-        """Take over a new release whenever there is one, until cancelled."""
-        refused: Look | None = None  # what was refused, so that it is said once
+        """Switch to a new release whenever there is one, until cancelled."""
+        refused: Fingerprint | None = None  # so that each refusal is logged once
         while True:
-            await asyncio.sleep(_EVERY)
-            found = self._look()
+            await asyncio.sleep(_INTERVAL)
+            found = self._fingerprint()
             if found == self._seen:
                 continue
             try:
                 coming = await asyncio.to_thread(self._read)
                 there, here = coming.release, self.now.release
                 if (there.scale, there.feedback) != (here.scale, here.feedback):
-                    raise InvalidArgument("it has another scale, or another kind of feedback: start the service anew")
+                    raise InvalidArgument("it has another scale or another kind of feedback: restart the service")
                 self.now, self._seen = coming, found
-            except (DpmfError, OSError) as error:  # it may be on its way still: look again
+            except (DpmfError, OSError) as error:  # it may still be arriving: try again
                 if found != refused:
                     refused = found
-                    logger.warning("the release in %s is not taken over, the old one stays: %s", self._folder, error)
+                    logger.warning("the release in %s is ignored, the old one stays: %s", self._folder, error)
             else:
-                logger.info("a new release is served")
+                logger.info("serving a new release")
 
-    def _look(self) -> Look:
-        """Return what tells one release from another at a glance: both files may come one after the other."""
+    def _fingerprint(self) -> Fingerprint:
+        """Return what changes with either file, without reading them: they may arrive one after the other."""
         return tuple(_stat_of(self._folder / name) for name in FILES)
 
     def _read(self) -> Served:
         site = read_site(self._folder)
         release = site.release
         self._check(release)
-        if len(release.items):  # so that the first request does not wait for compilers
+        if len(release.items):  # compile the kernels now, not during the first request
             first = release.items.ids[0]
-            recommended(release.fold_in({first: release.scale.middle}), 1)
+            recommend(release.fold_in({first: release.scale.middle}), 1)
         return Served(release, content_of(site), tuple(map(str.casefold, release.items.titles)))
 
 
@@ -102,8 +102,8 @@ def _stat_of(path: Path) -> tuple[int, int, int] | None:
     return None
 
 
-def recommended(person: Person, k: int) -> list[Recommendation]:
-    """Return the k best items of a person, by one thread and without a library that starts others."""
+def recommend(person: Person, k: int) -> list[Recommendation]:
+    """Return the k best items of a person, computed by this thread alone."""
     seen = np.array([0, len(person.rated)])
     biases = np.array([person.bias], np.float32)
     return recommend_many(person.release, person.factors[None], biases, seen, person.rated, k, n_threads=1)[0]

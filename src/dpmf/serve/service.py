@@ -1,8 +1,8 @@
-"""The HTTP service: a page, the release it works from, and, only if wished, recommendations made here.
+"""The HTTP service: the page, its release, and, only if switched on, recommendations computed on the server.
 
 The page needs nothing but files. `GET /api/…` answers from the release, which is public. `POST /api/recommend` is for
-clients too thin to fold in by themselves: it **sends ratings to this server**, so it is off unless asked for; nothing
-of it is kept or logged. This module alone imports FastAPI.
+clients that cannot fold in by themselves: it **sends ratings to this server**, so it is off by default; nothing of it
+is kept or logged. This module alone imports FastAPI.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpmf.model import Release
 from dpmf.ratings import Scale
 from dpmf.serve.content import Content
 from dpmf.serve.limits import Limits
-from dpmf.serve.live import Live, recommended
+from dpmf.serve.live import Live, recommend
 from dpmf.serve.site import SECURITY_HEADERS
 from dpmf.version import __version__
 
@@ -41,7 +41,7 @@ Count = Annotated[int, Query(ge=1, le=MOST_ASKED, description="How many at most.
 
 
 class Problem(BaseModel):
-    """What is wrong with a request, and what to do."""
+    """What is wrong with a request, and how to fix it."""
 
     detail: str
 
@@ -57,12 +57,12 @@ class Item(BaseModel):
 class Items(BaseModel):
     """A part of the catalogue."""
 
-    total: int = Field(description="How many items there are that fit.")
+    total: int = Field(description="Number of items that match.")
     items: list[Item]
 
 
 class Scored(BaseModel):
-    """An item, and how well it is expected to do, or how near it is."""
+    """An item with its expected rating or its similarity."""
 
     item: int | str
     title: str
@@ -83,7 +83,7 @@ class Ends(BaseModel):
 
 
 class Promise(BaseModel):
-    """What is promised about the release, and what it is."""
+    """The release and its guarantee."""
 
     n_items: int
     n_factors: int
@@ -96,7 +96,7 @@ class Promise(BaseModel):
 
 
 class Health(BaseModel):
-    """That the service is there, and from what it answers."""
+    """The state of the service."""
 
     status: str
     version: str
@@ -104,17 +104,17 @@ class Health(BaseModel):
 
 
 class Recommended(BaseModel):
-    """What somebody with these ratings might like."""
+    """Recommendations for somebody with these ratings."""
 
     recommendations: list[Scored]
-    unknown: list[str] = Field(description="What was rated and is not in the catalogue.")
+    unknown: list[str] = Field(description="Rated items that are not in the catalogue.")
 
 
 def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -> Limits:
     """Return the application.
 
     Args:
-        folder: of the release, which is watched for a new one.
+        folder: the release's folder, which is watched for a new release.
         recommends: whether POST /api/recommend is switched on.
         check: raises `DpmfError` if a release may not be served.
     """
@@ -127,12 +127,12 @@ def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -
 
     @app.exception_handler(DpmfError)
     async def refuse(request: Request, error: DpmfError) -> JSONResponse:
-        # A title that several items have, or an item rated by its id and by its title: well-formed, and yet not clear.
+        # A title that several items have, or an item rated by its id and by its title: well-formed but ambiguous.
         return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownId) else 409)
 
     @app.exception_handler(RequestValidationError)
     async def point_out(request: Request, error: RequestValidationError) -> JSONResponse:
-        # Where and what, without what was sent: it need not go back, and may be no JSON at all.
+        # Where and what, without the input itself: ratings need not go back, and it may not even be JSON.
         found = [{"loc": one["loc"][:2], "msg": one["msg"], "type": one["type"]} for one in error.errors()]
         return JSONResponse({"detail": found}, 422)
 
@@ -156,13 +156,13 @@ def _watching(live: Live) -> Any:
 
 
 def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
-    """Add what is answered from the release alone."""
+    """Add the routes that are answered from the release alone."""
 
-    @app.get("/api/health", summary="Whether the service is there")
+    @app.get("/api/health", summary="Whether the service is up")
     async def health() -> Health:
         return Health(status="ok", version=__version__, n_items=len(live.now.release.items))
 
-    @app.get("/api/release", summary="What is promised about the release, and what it is")
+    @app.get("/api/release", summary="The release and its guarantee")
     async def release() -> Promise:
         found = live.now.release
         return Promise(
@@ -205,7 +205,7 @@ def _whole(number: Any) -> Any:
 
 
 def _text(name: Any) -> Any:
-    """Refuse half a character, which JSON can spell and nobody can send back."""
+    """Refuse a lone surrogate, which JSON can express and UTF-8 cannot."""
     if isinstance(name, str):
         try:
             name.encode()
@@ -215,7 +215,7 @@ def _text(name: Any) -> Any:
 
 
 def _asked(scale: Scale) -> Any:
-    """Return the type of somebody's own ratings: the description of the service says which there can be."""
+    """Return the model of a request for recommendations, with the scale of the release in its description."""
     rating = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
     what = "Item (id or exact title) to rating; for implicit feedback, any number on the scale."
     return create_model(
@@ -231,23 +231,25 @@ def _asked(scale: Scale) -> Any:
 
 
 def _add_recommendations(app: FastAPI, live: Live) -> None:
-    """Add what needs ratings."""
+    """Add the route that needs ratings."""
 
-    async def recommend(asked: Any) -> Recommended:
+    async def answer(asked: Any) -> Recommended:
         release = live.now.release
         known = {item: value for item, value in asked.ratings.items() if release.items.find(item) is not None}
         return Recommended(
-            recommendations=[Scored(**one._asdict()) for one in recommended(release.fold_in(known), asked.k)],
+            recommendations=[Scored(**one._asdict()) for one in recommend(release.fold_in(known), asked.k)],
             unknown=[item for item in asked.ratings if item not in known],
         )
 
-    recommend.__annotations__["asked"] = _asked(live.now.release.scale)
+    answer.__annotations__["asked"] = _asked(live.now.release.scale)
     answers: Any = {400: {"model": Problem}, 409: {"model": Problem}}
-    app.post("/api/recommend", summary="Recommendations made here", description=_LABEL, responses=answers)(recommend)
+    app.post(
+        "/api/recommend", summary="Recommendations made here", description=_LABEL, responses=answers, name="recommend"
+    )(answer)
 
 
 def _add_files(app: FastAPI, live: Live) -> None:
-    """Add the files of the page; and since nobody else answers HEAD, that of what is answered by GET."""
+    """Add the files of the page, and HEAD for every route that has GET, which FastAPI does not add."""
     answered = {getattr(route, "path", "") for route in app.routes if "GET" in getattr(route, "methods", ())}
 
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
@@ -256,13 +258,13 @@ def _add_files(app: FastAPI, live: Live) -> None:
             return Response(media_type="application/json")
         content = live.now.files.get(path)
         if content is None:
-            raise HTTPException(404, "there is nothing of this name")
+            raise HTTPException(404, "no such file")
         return _sent(content, request)
 
 
 def _sent(content: Content, request: Request) -> Response:
-    """Return a file, or that the other end has it already."""
-    headers = {"ETag": content.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    """Return a file, or 304 if the client has it already."""
+    headers = {"ETag": content.tag, "Cache-Control": content.cache_control, "Vary": "Accept-Encoding"}
     if content.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     body = content.plain

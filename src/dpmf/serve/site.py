@@ -1,10 +1,8 @@
-"""The page and what it needs, as files: the same for any static host and for dpmf's own service.
+"""A site: the page, a release and what is said about it, as files for any static host and for dpmf's own service.
 
-All of it is static. The release is there as it was saved, in 32 bits: what the page computes from it is what
-`Release.fold_in` computes.
-
->>> sorted(page_files())[:3]
-['index.html', 'js/announce.js', 'js/camera.js']
+All of it is static. The release is sent as it was saved, in 32 bits, so the page computes what `Release.fold_in`
+computes. Only three names are fixed: index.html, its recovery script and about.json, the manifest. All other files are
+named after their content (see `dpmf.serve.assets`), so that no cache can mix two versions of a site.
 """
 
 from __future__ import annotations
@@ -13,9 +11,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,10 +19,15 @@ from dpmf.files import dump_json, new_folder, read_json
 from dpmf.model import Release
 from dpmf.model.release import FACTS_FILE, TENSOR_FILE
 from dpmf.serve.about import about_release, check_certified
+from dpmf.serve.assets import fingerprinted, fingerprinted_page
 
 ABOUT_FILE = "about.json"
-_OURS = re.compile(r"about\.json|index\.html|style\.css|js/[\w/-]+\.js|release/release\.(json|safetensors)")
 RELEASE_FOLDER = "release"
+# Names that a site may have, with or without digests: older sites had none.
+_OURS = re.compile(
+    r"about\.json|index\.html|style(\.[0-9a-f]{16})?\.css|js/[\w/-]+(\.[0-9a-f]{16})?\.js"
+    r"|release/release(\.[0-9a-f]{16})?\.(json|safetensors)"
+)
 
 # What index.html says of itself, for hosts that send no headers. The worker is started from a blob so that it
 # inherits the policy of the page, which it would not if it were started from its address.
@@ -55,35 +55,31 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-@cache
-def page_files() -> Mapping[str, bytes]:
-    """Return the page itself: relative path → content, the same for every release."""
-    return MappingProxyType(_read(resources.files("dpmf.serve") / "page", ""))
-
-
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A release and the files of its page, made of the same bytes.
+    """A release and its page, read at the same moment.
 
     Attributes:
-        release: what is shown.
-        files: what is sent, by relative path.
+        release: the release that the page shows.
+        files: path → content.
+        paths: name before its digest was added → path, e.g. release/release.json → release/release.<digest>.json.
     """
 
     release: Release
     files: Mapping[str, bytes]
+    paths: Mapping[str, str]
 
 
 def site_files(folder: str | Path, *, accept_unproven: bool = False) -> Mapping[str, bytes]:
-    """Return a whole site: the page, a release as it was saved, and what is said about it.
+    """Return all files of a site: path → content.
 
     Args:
-        folder: where the release is.
-        accept_unproven: whether it may be one that is not certified; the page then carries a red banner.
+        folder: the release's folder.
+        accept_unproven: accept a release that is not certified; the page then carries a red banner.
 
     Raises:
-        NotCertified: it is not certified, and that was not accepted.
-        NotVerified: its epsilon does not follow from what was done.
+        NotCertified: the release is not certified, and `accept_unproven` is false.
+        NotVerified: its epsilon does not follow from its events.
     """
     site = read_site(folder)
     check_certified(site.release, accept_unproven=accept_unproven, name=str(folder))
@@ -91,11 +87,11 @@ def site_files(folder: str | Path, *, accept_unproven: bool = False) -> Mapping[
 
 
 def read_site(folder: str | Path) -> Site:
-    """Read a release once, and return it with its page; whether it may be shown to anybody is not asked here.
+    """Read a release once, and return it with its page, certified or not.
 
     Raises:
-        DamagedFile: it is damaged, or was replaced while it was read.
-        NotVerified: its epsilon does not follow from what was done.
+        DamagedFile: the release is damaged, or was replaced while it was read.
+        NotVerified: its epsilon does not follow from its events.
     """
     folder = Path(folder)
     before = _bytes_of(folder)
@@ -103,14 +99,22 @@ def read_site(folder: str | Path) -> Site:
     saved = _bytes_of(folder)
     if saved != before or None in saved.values():
         raise DamagedFile(f"{folder} changed while it was read: try again")
-    files = {**page_files(), **{f"{RELEASE_FOLDER}/{name}": content or b"" for name, content in saved.items()}}
-    about = {**about_release(release, str(folder)), "files": sorted([*files, ABOUT_FILE])}
-    # By these the page sees whether what it fetched belongs together.
-    about["sha256"] = {
-        name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name.startswith("release/")
+    page = fingerprinted_page()
+    files, paths = dict(page.files), dict(page.paths)
+    digests = {}  # by these the page checks that what it fetched belongs together
+    for name, content in ((f"{RELEASE_FOLDER}/{name}", content or b"") for name, content in saved.items()):
+        paths[name] = fingerprinted(name, content)
+        files[paths[name]] = content
+        digests[name] = hashlib.sha256(content).hexdigest()
+    about = {
+        **about_release(release, str(folder)),
+        "files": sorted([*files, ABOUT_FILE]),
+        "page": page.version,
+        "paths": paths,
+        "sha256": digests,
     }
     files[ABOUT_FILE] = dump_json(about).encode()
-    return Site(release, files)
+    return Site(release, files, paths)
 
 
 def _bytes_of(folder: Path) -> dict[str, bytes | None]:
@@ -123,14 +127,14 @@ def export_site(folder: str | Path, out: str | Path, *, accept_unproven: bool = 
     """Write a site for any static host, whole or not at all, and return its files.
 
     Args:
-        folder: where the release is.
-        out: a new folder, an empty one, or one that holds nothing but an older site.
+        folder: the release's folder.
+        out: a new or empty folder, or one that holds nothing but an older site.
         accept_unproven: see `site_files`.
     """
     files = site_files(folder, accept_unproven=accept_unproven)
     out = Path(out)
     if out.resolve().is_relative_to(Path(folder).resolve()):
-        raise InvalidArgument(f"{out} lies in the release {folder}: choose a folder that is apart")
+        raise InvalidArgument(f"{out} lies in the release {folder}: choose a folder outside it")
     _check_ours(out, files)
     with new_folder(out, may_replace={name.partition("/")[0] for name in (*files, *_older(out))}) as work:
         for name, content in files.items():
@@ -158,13 +162,3 @@ def _older(out: Path) -> list[str]:
     if not isinstance(about, dict) or about.get("format") != "dpmf-site" or not isinstance(about.get("files"), list):
         return []
     return [name for name in about["files"] if isinstance(name, str) and _OURS.fullmatch(name)]
-
-
-def _read(folder: Traversable, prefix: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
-        if entry.is_dir():
-            found |= _read(entry, f"{prefix}{entry.name}/")
-        else:
-            found[f"{prefix}{entry.name}"] = entry.read_bytes()
-    return found

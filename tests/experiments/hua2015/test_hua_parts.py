@@ -14,8 +14,7 @@ from experiments.hua2015.runs import DIVIDED, WHOLE, Part, Trial, composed
 
 from dpmf import Ratings
 from dpmf.errors import InvalidArgument
-from dpmf.federated.published.claim import Claim
-from dpmf.federated.published.terms import Terms
+from dpmf.federated.published import Claim, Terms
 from dpmf.methods.objective.items import PerturbedItems
 from dpmf.ratings.subset import of_items
 from dpmf.ratings.synthetic import make as made

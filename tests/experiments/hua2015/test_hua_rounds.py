@@ -11,8 +11,7 @@ import pytest
 from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
-from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.simulation import Simulation
+from dpmf.federated.published import Scenario, Simulation
 from dpmf.ratings.synthetic import make as made
 
 SCENARIO = Scenario(
@@ -30,7 +29,7 @@ def _simulated(ratings: Ratings, scenario: Scenario) -> tuple[Simulation, Rounds
     simulation = Simulation(ratings, scenario, 1)
     start = np.array([simulation.user(number).profile for number in range(ratings.n_users)])
     rounds = Rounds(ratings, scenario, U=start, V=simulation.recommender.V)
-    simulation.carry_out((), None)
+    simulation.run((), None)
     rounds.play(scenario.rounds)
     return simulation, rounds
 
@@ -51,7 +50,7 @@ def _moves(ratings: Ratings, scenario: Scenario, seeds: range) -> tuple[list[flo
         simulation = Simulation(ratings, replace(scenario, noise_seed=seed), 1)
         rounds = Rounds(ratings, simulation.scenario, V=simulation.recommender.V)
         start = rounds.V.copy()
-        simulation.carry_out((), None)
+        simulation.run((), None)
         rounds.play(scenario.rounds)
         for moves, V in zip(found, (simulation.recommender.V, rounds.V), strict=True):
             moved = np.abs(V - start)[np.abs(V - start).sum(axis=1) > 0]

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.federated.certified.agreement import DIGEST_BYTES, Agreement
+from dpmf.federated.wire.codec import Handles, Reader, encode_header, encode_list
 from dpmf.federated.wire.masks import SEED_BYTES
-from dpmf.federated.wire.messages import Handles, Reader, head, listed
 from dpmf.federated.wire.refusals import Refused
 from dpmf.methods.certified.questions import Fit
 from dpmf.ratings import Scale
@@ -63,7 +63,7 @@ class Inquiry:
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        parts = [head(self.kind, self.round), self.digest, self.mask_seed, self.weights.astype(_F8).tobytes()]
+        parts = [encode_header(self.kind, self.round), self.digest, self.mask_seed, self.weights.astype(_F8).tobytes()]
         if (fit := self.fit) is not None:
             penalties = _PENALTIES.pack(fit.ridge_b, fit.ridge_u, fit.length)
             parts += [penalties, fit.c.astype(_F4).tobytes(), fit.V.astype(_F4).tobytes()]
@@ -101,7 +101,7 @@ class Answer:
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        return head(self.kind, self.round) + agreement.ring(self.round).packed(self.words)
+        return encode_header(self.kind, self.round) + agreement.ring(self.round).packed(self.words)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Answer:
@@ -124,13 +124,13 @@ class Expected:
 
     def encoded(self) -> bytes:
         """Return the message as bytes."""
-        return head(self.kind, self.round) + self.digest + listed(self.users)
+        return encode_header(self.kind, self.round) + self.digest + encode_list(self.users)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Expected:
         """Read a message, or refuse it."""
         reader = _reader(content, cls.kind, agreement)
-        digest, users = bytes(reader.take(DIGEST_BYTES)), reader.places(1 << 32)
+        digest, users = bytes(reader.take(DIGEST_BYTES)), reader.indices(1 << 32)
         reader.end()
         if digest != agreement.digest:
             raise Refused("the round is of another agreement")
@@ -150,13 +150,14 @@ class Total:
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        return head(self.kind, self.round) + listed(self.users) + agreement.ring(self.round).packed(self.words)
+        packed = agreement.ring(self.round).packed(self.words)
+        return encode_header(self.kind, self.round) + encode_list(self.users) + packed
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Total:
         """Read a message, or refuse it."""
         reader = _reader(content, cls.kind, agreement)
-        users, ring = reader.places(1 << 32), agreement.ring(reader.round)
+        users, ring = reader.indices(1 << 32), agreement.ring(reader.round)
         n_words = agreement.n_words(reader.round) if len(users) else 0
         words = ring.unpacked(reader.take(n_words * ring.n_bytes))
         reader.end()

@@ -22,7 +22,7 @@ from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Expected, Inquiry, Total
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.directory import Directory
-from dpmf.federated.wire.masks import mask_words, new_seed
+from dpmf.federated.wire.masks import mask_elements, new_seed
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
 from dpmf.methods.certified.questions import Counts, Fit, Noisy, Question, Residuals
@@ -56,7 +56,7 @@ class Recommender:
     def meet(self, third_party: bytes) -> None:
         """Get to know the third party."""
         self._third_party = Channel(self._keys, third_party)
-        self._users.take(third_party)
+        self._users.reserve(third_party)
 
     def admit(self, user: int, public: bytes) -> None:
         """Get to know a user, as `Directory` does."""
@@ -136,7 +136,7 @@ class Recommender:
         ring = self._agreement.ring(total.round)
         words = total.words.copy()
         for user in total.users:
-            words -= mask_words(seeds[int(user)], ring, len(words))
+            words -= mask_elements(seeds[int(user)], ring, len(words))
         return ring.signed(words)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:

@@ -29,7 +29,7 @@ from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
 from dpmf.federated.certified.recommender import Recommender, RoundLost
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
-from dpmf.federated.simulate.population import AFTERWARDS, BEFORE_ANSWERING, Population
+from dpmf.federated.simulate.population import AFTER_ANSWERING, BEFORE_ANSWERING, Population
 from dpmf.federated.simulate.traffic import Traffic
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.methods.als.central import FittedPeople
@@ -322,9 +322,9 @@ class CertifiedSimulation:
         else:
             population.wait_for(wanted)
             chosen, here = population.choose(wanted), np.ones(wanted, np.bool_)
-        leaving = np.where(here, population.moments(wanted), BEFORE_ANSWERING)
+        leaving = np.where(here, population.departures(wanted), BEFORE_ANSWERING)
         moments = dict(zip(chosen.tolist(), leaving.tolist(), strict=True))
-        population.send_off([user for user, moment in moments.items() if moment <= AFTERWARDS])
+        population.disconnect([user for user, moment in moments.items() if moment <= AFTER_ANSWERING])
         return moments
 
     def settle(self, stage: Stage) -> None:

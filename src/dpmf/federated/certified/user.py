@@ -21,7 +21,7 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Answer, Inquiry
 from dpmf.federated.wire.channels import Channel, KeyPair
-from dpmf.federated.wire.masks import mask_words
+from dpmf.federated.wire.masks import mask_elements
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
 from dpmf.methods.certified.questions import Answers, People, Question, add_answers
@@ -84,8 +84,8 @@ class User:
         questions = self._agreement.questions(inquiry.round, inquiry.weights, inquiry.fit)
         words = [self._noisy(question) for question in questions]
         ring = self._agreement.ring(inquiry.round)
-        answer = ring.words(np.concatenate(words))
-        answer = answer + mask_words(inquiry.mask_seed, ring, len(answer))
+        answer = ring.elements(np.concatenate(words))
+        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer))
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 

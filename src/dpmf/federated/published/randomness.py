@@ -1,7 +1,7 @@
-"""Random numbers of a party's own: from a stream cipher with a key of the operating system.
+"""A party's own random numbers, from a stream cipher keyed by the operating system.
 
-Normal numbers here are made for speed (float32, at most 5.9 standard deviations): what is claimed of the published
-protocol rests on nothing finer. Noise that a certificate rests on comes from `dpmf.privacy.noise`.
+Normal numbers are generated for speed here (float32, at most 5.9 standard deviations): the published claim assumes
+nothing finer. The noise of certified guarantees comes from `dpmf.privacy.noise`.
 
 >>> Draws().normals(5).shape
 (5,)
@@ -24,10 +24,10 @@ _AT_ONCE = 1 << 16
 
 
 class Draws:
-    """A source of random numbers, to be used by one party, or by all that are simulated in one process.
+    """A source of random numbers for one party, or for all parties simulated in one process.
 
     Args:
-        seed: research only: the same numbers every time, so that whoever knows it can take the noise off again.
+        seed: research only: the same numbers every time, so that anyone who knows it can subtract the noise.
     """
 
     __slots__ = ("_left", "_process", "_stream")
@@ -37,24 +37,26 @@ class Draws:
         self._stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
         self._left, self._process = np.empty(0, np.float32), os.getpid()
 
-    def words(self, count: int) -> NDArray[np.uint32]:
-        """Return uniform words of 32 bits."""
+    def integers(self, count: int) -> NDArray[np.uint32]:
+        """Return uniform 32-bit integers."""
         if os.getpid() != self._process:
-            raise InvalidArgument("random numbers were made in another process: make new Draws(), or both draw alike")
+            raise InvalidArgument(
+                "random numbers belong to another process: make new Draws(), or both would draw the same"
+            )
         return np.frombuffer(self._stream.update(bytes(4 * count)), "<u4")
 
     def normals(self, count: int) -> NDArray[np.float32]:
         """Return standard normal numbers."""
         if count > len(self._left):
             more = np.empty(-(-max(count, _AT_ONCE) // 32) * 32, np.float32)
-            normals_of_words(self.words(len(more)).view(np.float32), more)
-            self._left = more  # what was left is not used: numbers of one call are neighbours in memory
+            normals_of_words(self.integers(len(more)).view(np.float32), more)
+            self._left = more  # leftovers are dropped: one call returns one contiguous array
         drawn, self._left = self._left[:count], self._left[count:]
         return drawn
 
     def exponentials(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return numbers with the distribution Exp(1)."""
-        uniform = (self.words(int(np.prod(shape))) + 0.5) * 2.0**-32
+        """Return Exp(1) numbers."""
+        uniform = (self.integers(int(np.prod(shape))) + 0.5) * 2.0**-32
         return np.asarray(-np.log(uniform), np.float32).reshape(shape)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""What is simulated of the published protocol: how many take part, who comes and goes, and what is claimed.
+"""The settings of a simulation of the published protocol.
 
->>> Scenario("s3", rounds=10, epsilon=1.0).dealt
+>>> Scenario("s3", rounds=10, epsilon=1.0).shared_noise
 True
 """
 
@@ -18,18 +18,18 @@ from dpmf.ratings import Ratings
 
 @dataclass(frozen=True)
 class Scenario:
-    """Configuration of a simulation: public facts only.
+    """Configuration of a simulation: public settings only.
 
     Attributes:
         scenario: "s2", in which all users take part in every round, or "s3", in which they come and go.
-        rounds: how many.
+        rounds: the number of rounds.
         epsilon: what is claimed; infinity for no noise at all.
-        per_round: how many users take part in a round of "s3" at most; in "s2" all do.
-        come, leave: the probabilities of a user of "s3" getting online and offline in a round.
-        third_party: whether there is one; without it every user's answer needs noise of its own.
+        per_round: the largest number of users in a round of "s3"; in "s2" all take part.
+        come, leave: the probabilities with which a user of "s3" comes online, and goes offline, in a round.
+        third_party: whether there is one; without it every answer needs noise of its own.
         n_factors, learning_rate, regularization: K, the step size and the penalty on profiles of users and of items.
-        items_public: whether item ids that were found in the data are asserted to be a public list.
-        seed: of who is online when.
+        items_public: asserts that the item ids found in the data are a public list.
+        seed: determines who is online when.
         noise_seed: research only; the same noise every time, and no claim.
     """
 
@@ -49,24 +49,31 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if self.scenario not in ("s2", "s3"):
-            raise InvalidArgument(f"scenario={self.scenario!r} is not known: choose s2 or s3")
+            raise InvalidArgument(f"scenario={self.scenario!r} is unknown: choose s2 or s3")
         for name in ("rounds", "per_round", "n_factors"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise InvalidArgument(f"{name}={getattr(self, name)!r} should be a whole number from 1 on")
+                raise InvalidArgument(f"{name}={getattr(self, name)!r} should be a positive integer")
         if not 0 < self.come <= 1 or not 0 <= self.leave <= 1:
             raise InvalidArgument(f"come={self.come:g} and leave={self.leave:g} should be probabilities, come above 0")
-        if self.dealt and not self.third_party:
-            raise InvalidArgument("users can come and go only where there is a third party: take scenario s2")
+        if self.shared_noise and not self.third_party:
+            raise InvalidArgument("users can come and go only where there is a third party: choose scenario s2")
 
     @property
-    def dealt(self) -> bool:
-        """Whether the fixed noise is set up once and dealt out in every round."""
+    def shared_noise(self) -> bool:
+        """Whether the fixed noise is set up once and distributed in shares in every round."""
         return self.scenario == "s3"
 
     def terms(self, ratings: Ratings) -> Terms:
-        """Return what everybody knows."""
-        most = self.per_round if self.dealt else int((np.diff(ratings.indptr) > 0).sum())
+        """Return the public settings of a run on these ratings."""
+        most = self.per_round if self.shared_noise else int((np.diff(ratings.indptr) > 0).sum())
         return Terms(
-            ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.epsilon, max(most, 1), self.n_factors,
-            self.learning_rate, self.regularization, self.regularization, third_party=self.third_party,
-        )  # fmt: skip
+            n_items=ratings.n_items,
+            scale=(ratings.scale.lo, ratings.scale.hi),
+            epsilon=self.epsilon,
+            most_users=max(most, 1),
+            n_factors=self.n_factors,
+            rate=self.learning_rate,
+            user_penalty=self.regularization,
+            item_penalty=self.regularization,
+            third_party=self.third_party,
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,51 +20,25 @@ from dpmf.engine.journal import locked
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.published.claim import Claim
+from dpmf.federated.published.messages import Sizes
+from dpmf.federated.published.outcome import Outcome, profiles_of, release_of, training_errors
 from dpmf.federated.published.randomness import Draws
 from dpmf.federated.published.recommender import Recommender
 from dpmf.federated.published.scenario import Scenario
-from dpmf.federated.published.snapshot import kept, take_up
+from dpmf.federated.published.snapshot import restore, snapshot_of
 from dpmf.federated.published.third_party import ThirdParty
 from dpmf.federated.published.user import User
 from dpmf.federated.simulate.population import BEFORE_ANSWERING, STAYS, Population
 from dpmf.federated.simulate.traffic import Spent, Traffic
-from dpmf.federated.wire.messages import Sizes
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
-from dpmf.methods.centre import NO_BIAS, on_scale
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.snapshots import fingerprint_of, identity_of
-from dpmf.model import EpochRecord, Model, Release, Ridge
-from dpmf.model.person import fold_in_many
+from dpmf.model import EpochRecord, Model, Release
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
 Callback = Callable[[EpochRecord], bool | None]
-_ERRORS_EVERY = 100  # rounds: errors take longer than a round
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a simulation gives.
-
-    Attributes:
-        model: items as the recommender has them, and everybody's profile as it is on their side.
-        rounds: how many were carried out …
-        discarded: … and how many of them were discarded.
-        claim: what the paper claims.
-        traffic: bytes and seconds.
-        seconds: of all rounds.
-        took_part: how many users took part at least once.
-        refused: how many messages were refused.
-    """
-
-    model: Model
-    rounds: int
-    discarded: int
-    claim: Claim
-    traffic: Traffic
-    seconds: float
-    took_part: int
-    refused: int
+_ERRORS_EVERY = 100  # rounds: measuring errors takes longer than a round
 
 
 def simulate(
@@ -76,32 +50,32 @@ def simulate(
     checkpoint: Checkpoint | None = None,
     on_round: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Run a scenario to its end.
+    """Simulate a scenario to its end.
 
     Args:
-        ratings: of everybody; each user's go to that user's side alone.
-        scenario: what to run.
-        n_threads: for the errors that are measured on the way.
+        ratings: of all users; each user's ratings are passed to that user only.
+        scenario: what to simulate.
+        n_threads: for measuring errors along the way.
         callbacks: called with a record every hundred rounds, and after the last.
-        checkpoint: where to keep snapshots; a run that was stopped goes on from the newest, with other keys and noise.
-        on_round: called with the number of rounds so far after each of them.
+        checkpoint: where to store snapshots; an interrupted run resumes from the newest, with new keys and fresh noise.
+        on_round: called after each round with the number of rounds so far.
     """
     declared(ratings, scenario.items_public)
     run = Simulation(ratings, scenario, thread_count(n_threads), on_round)
     if checkpoint is None:
-        run.carry_out(tuple(callbacks), None)
+        run.run(tuple(callbacks), None)
     else:
         settings = {**asdict(scenario), "name": "simulate", "epsilon": str(scenario.epsilon)}  # it may be infinite
-        del settings["rounds"]  # a run may be gone on with for longer
+        del settings["rounds"]  # a resumed run may have more rounds
         identity = identity_of(settings, ratings, fingerprint_of(ratings))
         with locked(checkpoint.folder), Snapshots(checkpoint, identity) as snapshots:
-            take_up(run, snapshots.latest())
-            run.carry_out(tuple(callbacks), snapshots)
+            restore(run, snapshots.latest())
+            run.run(tuple(callbacks), snapshots)
     return run.outcome()
 
 
 class Simulation:
-    """All parties, and who is online."""
+    """All parties of the published protocol in one process, and who is online."""
 
     def __init__(
         self, ratings: Ratings, scenario: Scenario, n_threads: int, on_round: Callable[[int], None] | None = None
@@ -110,32 +84,34 @@ class Simulation:
         self._on_round = on_round or (lambda _: None)
         self.terms = terms = scenario.terms(ratings)
         self.draws = Draws(scenario.noise_seed)
-        self.recommender = Recommender(terms, dealt=scenario.dealt, draws=self.draws)
+        self.recommender = Recommender(terms, shared_noise=scenario.shared_noise, draws=self.draws)
         self.third_party: ThirdParty | None = None
         if scenario.third_party:
             sizes = Sizes(terms.n_items, terms.n_factors)
-            self.third_party = ThirdParty(sizes, terms.ring, self.recommender.public, dealt=scenario.dealt)
+            self.third_party = ThirdParty(
+                sizes, terms.ring, self.recommender.public, shared_noise=scenario.shared_noise
+            )
             self.recommender.meet(self.third_party.public)
         self.users: dict[int, User] = {}
         present = np.flatnonzero(np.diff(ratings.indptr) > 0)
         if not len(present):
             raise InvalidArgument("there are no ratings to learn from")
-        come, leave = (scenario.come, scenario.leave) if scenario.dealt else (1.0, 0.0)
+        come, leave = (scenario.come, scenario.leave) if scenario.shared_noise else (1.0, 0.0)
         self.population = Population(present, come, leave, scenario.seed)
-        self._joined: set[int] = set()  # who has said what they rated since they came
+        self._joined: set[int] = set()  # users who told the recommender what they rated since they came online
         self.traffic = Traffic()
         self.history: list[EpochRecord] = []
         self.done, self.seconds, self._shown = 0, 0.0, 0.0
         self.resumed, self.refused_before = False, 0
 
-    def carry_out(self, callbacks: tuple[Callback, ...], snapshots: Snapshots | None) -> None:
-        """Carry out what is left."""
+    def run(self, callbacks: tuple[Callback, ...], snapshots: Snapshots | None) -> None:
+        """Play the remaining rounds."""
         began = time.perf_counter()
-        if self.scenario.dealt and not self.done:
+        if self.scenario.shared_noise and not self.done:
             self._set_up()
         while self.done < self.scenario.rounds:
             self._joined.difference_update(self.population.tick())
-            self.play()
+            self.play_round()
             self.done += 1
             self._on_round(self.done)
             stop = False
@@ -145,26 +121,27 @@ class Simulation:
                 began = time.perf_counter()
             is_last = stop or self.done == self.scenario.rounds
             if snapshots is not None and (is_last or snapshots.is_due(self.done)):
-                snapshots.save(self.done, *kept(self))
+                snapshots.save(self.done, *snapshot_of(self))
             if stop:
                 break
 
-    def play(self) -> None:
+    def play_round(self) -> None:
         """Play one round."""
-        chosen = self.population.choose(self.scenario.per_round if self.scenario.dealt else len(self.population.online))
-        moments = dict(zip(chosen.tolist(), self.population.moments(len(chosen)).tolist(), strict=True))
+        population, scenario = self.population, self.scenario
+        chosen = population.choose(scenario.per_round if scenario.shared_noise else len(population.online))
+        departures = dict(zip(chosen.tolist(), population.departures(len(chosen)).tolist(), strict=True))
         began, spent = time.perf_counter(), Spent()
         recommender = self.recommender
-        for user in moments:
+        for user in departures:
             if user not in self._joined:
                 self._joined.add(user)
                 wanted = self.user(user).join()
                 spent.add(user, 0, len(wanted.message), 0.0)
                 recommender.receive(user, wanted.message)
-        for outgoing in recommender.deal(list(moments)):
+        for outgoing in recommender.open_round(list(departures)):
             if outgoing.to == THIRD_PARTY:
                 self._to_third_party(RECOMMENDER, outgoing.message, spent)
-            elif moments[outgoing.to] != BEFORE_ANSWERING:
+            elif departures[outgoing.to] != BEFORE_ANSWERING:
                 for answer in self._deliver(outgoing, spent):
                     if answer.to == THIRD_PARTY:
                         self._to_third_party(outgoing.to, answer.message, spent)
@@ -175,7 +152,7 @@ class Simulation:
         else:
             self._close(spent)
         recommender.give_up()
-        self._leave(moments)
+        self._leave(departures)
         counts = self.ratings.indptr
         for user, (down, up, seconds) in spent.users.items():
             self.traffic.add_user(int(counts[user + 1] - counts[user]), down, up, seconds)
@@ -184,7 +161,7 @@ class Simulation:
         self.traffic.recommender_seconds.add(time.perf_counter() - began - clients - spent.third_party)
 
     def _set_up(self) -> None:
-        """Wait until enough people are online, and let them draw the fixed noise."""
+        """Wait until enough users are online, and let them draw the fixed noise."""
         wanted = min(self.scenario.per_round, max(self.population.usual // 2, 1))
         self.population.wait_for(wanted)
         chosen, spent = self.population.choose(wanted).tolist(), Spent()
@@ -199,7 +176,7 @@ class Simulation:
         self._close(spent)
 
     def user(self, number: int) -> User:
-        """Return a user's side, made when it is first needed."""
+        """Return a user, created on first use."""
         if number not in self.users:
             items, values = self.ratings.of_user(number)
             third_party = None if self.third_party is None else self.third_party.public
@@ -232,73 +209,52 @@ class Simulation:
             self.traffic.from_third_party.add(len(total.message))
             self.recommender.receive(THIRD_PARTY, total.message)
 
-    def _leave(self, moments: dict[int, int]) -> None:
-        """Let those who left in the middle of the round be offline after it."""
-        left = [user for user, moment in moments.items() if moment != STAYS]
-        self.population.send_off(left)
+    def _leave(self, departures: dict[int, int]) -> None:
+        """Take the users offline who left during the round."""
+        left = [user for user, departure in departures.items() if departure != STAYS]
+        self.population.disconnect(left)
         self._joined.difference_update(left)
 
     def _report(self, callbacks: tuple[Callback, ...]) -> bool:
-        """Measure the training error, and tell whoever wants to know; return whether somebody wants to stop."""
+        """Measure the training error and call the callbacks; return whether one of them asks to stop."""
         errors = self.training_errors()
         passed = self.seconds - self._shown
         self._shown = self.seconds
         self.history.append(EpochRecord(self.done, passed, float(np.sqrt(np.mean(errors**2)))))
-        stops = [callback(self.history[-1]) is True for callback in callbacks]  # every one is called
+        stops = [callback(self.history[-1]) is True for callback in callbacks]  # all of them are called
         return any(stops)
 
     def training_errors(self) -> NDArray[np.float64]:
-        """Return the errors of all predictions, profiles being as they are and predictions as they come."""
-        U, V = self._profiles(self._release(Guarantee.none())), self.recommender.V
-        errors = np.empty(len(self.ratings))
-        users = self.ratings.users
-        for first in range(0, len(errors), 1 << 20):
-            part = slice(first, first + (1 << 20))
-            predicted = np.einsum("nk,nk->n", U[users[part]], V[self.ratings.items[part]])
-            errors[part] = self.ratings.values[part] - predicted
-        return errors
-
-    def _profiles(self, release: Release) -> NDArray[np.float32]:
-        """Return everybody's profile; who never took part fits one to the items as they are."""
-        of = self.ratings
-        missing = np.ones(of.n_users, np.bool_)
-        missing[list(self.users)] = False
-        U = np.zeros((of.n_users, self.terms.n_factors), np.float32)
-        if missing.any():
-            kept = of.select(np.repeat(missing, np.diff(of.indptr)))
-            _, U = fold_in_many(release, kept.indptr, kept.items, kept.values, self.n_threads)
-        for number, user in self.users.items():
-            U[number] = user.profile
-        return U
+        """Return the errors of all training predictions, with current profiles and without clamping."""
+        return training_errors(self.ratings, self._profiles(self._release(Guarantee.none())), self.recommender.V)
 
     def _release(self, guarantee: Guarantee) -> Release:
-        of = self.ratings
-        mean, biases = on_scale(0.0, np.zeros(of.n_items, np.float32), of.scale)
-        facts = {name: value for name, value in asdict(self.scenario).items() if name not in ("noise_seed", "epsilon")}
-        return Release(
-            items=of.catalogue, scale=of.scale, mean=mean, item_factors=self.recommender.V.astype(np.float32),
-            item_biases=biases, ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0),
-            configuration={"method": "federated", "mode": "paper", **facts}, guarantee=guarantee,
-        )  # fmt: skip
+        return release_of(self.ratings, self.scenario, self.recommender.V, guarantee)
+
+    def _profiles(self, release: Release) -> NDArray[np.float32]:
+        return profiles_of(self.ratings, release, self.users, self.n_threads)
 
     def refused(self) -> int:
-        """Return how many messages were refused, in earlier processes too."""
+        """Return the number of refused messages, including those of earlier processes."""
         parties = [self.recommender.refusals, *(user.refusals for user in self.users.values())]
         if self.third_party is not None:
             parties.append(self.third_party.refusals)
         return self.refused_before + sum(one.by_reason.total() for one in parties)
 
     def outcome(self) -> Outcome:
-        """Return what came out."""
+        """Return the outcome."""
         of, seeded = self.ratings, self.scenario.noise_seed is not None
         claim = Claim(self.terms, self.done, seeded, self.resumed)
         guarantee = Guarantee.none() if np.isinf(self.scenario.epsilon) else claim.guarantee(public_facts(of.catalogue))
         release = self._release(guarantee)
-        model = Model(
-            release, of.user_ids, self._profiles(release), np.zeros(of.n_users, np.float32), of.indptr, of.items,
-            tuple(self.history),
-        )  # fmt: skip
+        U, no_biases = self._profiles(release), np.zeros(of.n_users, np.float32)
         return Outcome(
-            model, self.done, self.recommender.discarded, claim, self.traffic, self.seconds, len(self.users),
-            self.refused(),
-        )  # fmt: skip
+            model=Model(release, of.user_ids, U, no_biases, of.indptr, of.items, tuple(self.history)),
+            rounds=self.done,
+            discarded=self.recommender.discarded,
+            claim=claim,
+            traffic=self.traffic,
+            seconds=self.seconds,
+            took_part=len(self.users),
+            refused=self.refused(),
+        )

@@ -1,4 +1,4 @@
-"""What everybody knows before the published protocol starts, and how numbers are put on its grid.
+"""The public settings of the published protocol, and its grid.
 
 >>> terms = Terms(n_items=100, scale=(1.0, 5.0), epsilon=0.8, most_users=1000)
 >>> round(terms.amplitude, 1), terms.steps, terms.ring.n_bytes
@@ -17,25 +17,24 @@ from dpmf.federated.wire.ring import Ring
 MOST_USERS = 1 << 20
 MOST_FACTORS = 1024
 MOST_ITEMS = 1 << 24
-_TAIL = 40.0  # Laplace noise exceeds so many times its scale with probability e^-40
+_TAIL = 40.0  # Laplace noise exceeds 40 times its scale with probability e^-40
 _LEAST_STEPS = 16.0
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Public facts of a run of the published protocol.
+    """Public settings of a run of the published protocol, known to all parties.
 
     Attributes:
         n_items: the size of the catalogue.
         scale: lowest and highest rating.
-        epsilon: what is claimed for one round's noise; infinity for none.
-        most_users: how many take part in a round at most.
+        epsilon: what is claimed for one round's noise; infinity for no noise.
+        most_users: the largest number of users in a round.
         n_factors: K.
         rate: the step size, 2^-5 in the paper.
         user_penalty, item_penalty: lambda and mu.
-        radius: how long a profile may be.
-        third_party: whether somebody else adds up what users send, so that noise is due on sums only, not on what
-            every single user sends.
+        radius: the largest norm of a user's profile.
+        third_party: whether a third party sums the answers, so that only sums need noise, not every single answer.
     """
 
     n_items: int
@@ -61,8 +60,8 @@ class Terms:
                 raise InvalidArgument(f"{name}={getattr(self, name)} should be a number, 0 or more")
         if self.steps < _LEAST_STEPS:
             raise InvalidArgument(
-                f"epsilon={self.epsilon:g} with {self.most_users:,} users a round makes noise too large for numbers of "
-                f"{self.ring.n_bytes} bytes: take a larger epsilon, or fewer users"
+                f"epsilon={self.epsilon:g} with {self.most_users:,} users per round needs more noise than numbers of "
+                f"{self.ring.n_bytes} bytes can hold: choose a larger epsilon, or fewer users"
             )
 
     @cached_property
@@ -77,17 +76,17 @@ class Terms:
 
     @cached_property
     def ring(self) -> Ring:
-        """Of masked numbers."""
+        """The ring in which answers are masked and summed."""
         return Ring(4)
 
     @cached_property
     def limit(self) -> float:
-        """The largest coordinate of one user's gradient; beyond it, it is cut off."""
+        """The largest coordinate of one user's gradient; larger ones are clipped."""
         return 4 * self.radius * max(abs(self.scale[0]), abs(self.scale[1]))
 
     @cached_property
     def steps(self) -> float:
-        """How many steps of the grid make a unit: as many as leave room for the sum of a round, a power of two."""
+        """Grid steps per unit: the largest power of two that leaves room for the sum of a round."""
         noises = 2 if self.third_party else 1 + self.most_users
         largest = self.most_users * (self.limit + 1) + noises * _TAIL * self.amplitude
         return 2.0 ** math.floor(math.log2((self.ring.half - 1) / largest))

@@ -1,1 +1,5 @@
-"""All parties in one process: who is online, and what travels."""
+"""Simulating a protocol in one process: who is online, how many bytes travel, and how good the result is.
+
+`population` and `traffic` are what simulations of both protocols are made of; `trial` and `report` run either of them
+and describe the outcome.
+"""

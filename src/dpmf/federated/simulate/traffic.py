@@ -1,4 +1,4 @@
-"""Delivering messages within one process, and keeping count of bytes and of time.
+"""Bytes sent and computing time, by user and round.
 
 >>> tally = Tally()
 >>> tally.add(100)
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass
 class Tally:
-    """A sum that remembers how many parts it has and which was the largest."""
+    """A sum, with the number of its parts and the largest of them."""
 
     total: float = 0.0
     count: int = 0
@@ -36,32 +36,32 @@ class Tally:
 
 @dataclass
 class Spent:
-    """What one round took.
+    """Bytes and seconds of one round.
 
     Attributes:
-        users: bytes down, bytes up and seconds of every user in it.
-        third_party: seconds.
+        users: bytes down, bytes up and seconds, by user.
+        third_party: seconds of the third party.
     """
 
     users: dict[int, tuple[int, int, float]] = field(default_factory=dict)
     third_party: float = 0.0
 
     def add(self, user: int, down: int, up: int, seconds: float) -> None:
-        """Add what a message to a user, and what came back, took."""
+        """Add the bytes and seconds of a message to a user and of its answer."""
         before = self.users.get(user, (0, 0, 0.0))
         self.users[user] = (before[0] + down, before[1] + up, before[2] + seconds)
 
 
 @dataclass
 class Traffic:
-    """What passed, and what it took, by user and round or by round.
+    """Bytes and seconds of a simulation, for statistics per user and round, or per round.
 
     Attributes:
         down, up: bytes to and from a user in a round.
-        down_small, up_small: the same of users with at most `small` ratings, to be set beside what was published.
-        from_third_party: bytes to the recommender in a round.
-        client_seconds, third_party_seconds, recommender_seconds: computing time.
-        small: how many ratings are few.
+        down_small, up_small: the same for users with at most `small` ratings, as the paper reports them.
+        from_third_party: bytes from the third party to the recommender in a round.
+        client_seconds, third_party_seconds, recommender_seconds: computing time in a round.
+        small: the largest number of ratings of such a user.
     """
 
     small: int = 20
@@ -75,7 +75,7 @@ class Traffic:
     recommender_seconds: Tally = field(default_factory=Tally)
 
     def add_user(self, n_ratings: int, down: int, up: int, seconds: float) -> None:
-        """Count what a user received and sent in a round."""
+        """Add what a user received and sent in a round."""
         self.down.add(down)
         self.up.add(up)
         self.client_seconds.add(seconds)
@@ -85,15 +85,17 @@ class Traffic:
 
     @classmethod
     def of_json(cls, content: Mapping[str, Any]) -> Traffic:
-        """Return what `dataclasses.asdict` made into plain numbers."""
+        """Return the traffic that `dataclasses.asdict` turned into plain numbers."""
         tallies = {name: Tally(**one) for name, one in content.items() if name != "small"}
         return cls(small=int(content["small"]), **tallies)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures for a report; None for what did not happen in this process."""
+        """Return the figures for a report; None for all of them if this process played no round."""
         figures = {
-            "bytes_down": self.down.mean, "bytes_up": self.up.mean,
-            "most_bytes_down": self.down.most, "most_bytes_up": self.up.most,
+            "bytes_down": self.down.mean,
+            "bytes_up": self.up.mean,
+            "most_bytes_down": self.down.most,
+            "most_bytes_up": self.up.most,
             f"most_bytes_down_{self.small}_ratings": self.down_small.most,
             f"most_bytes_up_{self.small}_ratings": self.up_small.most,
             "bytes_from_third_party": self.from_third_party.mean,
@@ -101,5 +103,5 @@ class Traffic:
             "client_seconds": self.client_seconds.mean,
             "third_party_seconds": self.third_party_seconds.mean,
             "recommender_seconds": self.recommender_seconds.mean,
-        }  # fmt: skip
+        }
         return {name: figure if self.down.count else None for name, figure in figures.items()}

@@ -1,1 +1,1 @@
-"""What both protocols send: ring elements behind masks, sealed channels, messages."""
+"""What both protocols are built on: ring elements and their masks, sealed channels, the encoding of messages."""

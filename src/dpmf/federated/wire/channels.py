@@ -1,9 +1,9 @@
-"""Sealed channels between two parties, which no relay can read, change, repeat or turn round.
+"""Sealed channels between two parties: no relay can read, change, replay or reflect a message.
 
-Each party has an X25519 key pair of its own, made anew in every process and never stored. Two parties agree on two
-keys, one for each direction (HKDF-SHA256 of what they share, with both public keys in it), and seal messages with
-ChaCha20-Poly1305. The nonce is a counter that stands in front of a sealed message; one that is not larger than the last
-that was opened is refused.
+Each party has its own X25519 key pair, generated in every process and never stored. Two parties derive two keys, one
+for each direction (HKDF-SHA256 of their shared secret, bound to both public keys), and seal messages with
+ChaCha20-Poly1305. The nonce is a counter that precedes the sealed message; a message whose counter does not exceed that
+of the last message opened is refused.
 
 >>> ann, bob = KeyPair(), KeyPair()
 >>> there, here = Channel(ann, bob.public), Channel(bob, ann.public)
@@ -33,7 +33,7 @@ PUBLIC_BYTES = 32
 _COUNTER_BYTES = 8
 _TAG_BYTES = 16
 OVERHEAD = _COUNTER_BYTES + _TAG_BYTES
-"""By how many bytes a sealed message is longer."""
+"""How many bytes longer a message is once sealed."""
 
 _INFO = b"dpmf federated channel 1"
 
@@ -48,11 +48,11 @@ class KeyPair:
         self.public = self._private.public_key().public_bytes_raw()
 
     def shared_with(self, public: bytes) -> bytes:
-        """Return what only the two of them can compute."""
+        """Return the secret that only the two parties can compute."""
         try:
             return self._private.exchange(X25519PublicKey.from_public_bytes(public))
         except ValueError:
-            raise Refused("the public key is not one") from None
+            raise Refused("the public key is not valid") from None
 
     def __repr__(self) -> str:
         return "KeyPair(…)"
@@ -82,18 +82,18 @@ class Channel:
         self._process = os.getpid()
 
     def seal(self, content: bytes) -> bytes:
-        """Return content, sealed, with the number of the message in front."""
+        """Return content sealed, preceded by the counter."""
         if os.getpid() != self._process:
-            raise InvalidArgument("the channel was made in another process: make a new one, or both seal alike")
+            raise InvalidArgument("the channel was made in another process: make a new one, or nonces would repeat")
         self._sealed += 1
         counter = self._sealed.to_bytes(_COUNTER_BYTES, "little")
         return counter + self._outgoing.encrypt(b"\0\0\0\0" + counter, content, None)
 
     def open(self, message: bytes) -> bytes:
-        """Return the content of a sealed message that is newer than all before it.
+        """Return the content of a sealed message, which has to be newer than all opened before.
 
         Raises:
-            Refused: it is not from the other end, was changed, or is not new.
+            Refused: it is not from the other end, was tampered with, or is not new.
         """
         if len(message) < OVERHEAD:
             raise Refused("the message is too short to be sealed")

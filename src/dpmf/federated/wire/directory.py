@@ -1,6 +1,6 @@
-"""The users that a party knows: a number has one key, and a key one number.
+"""The users that a party knows, one key for each number and one number for each key.
 
-Were the same key known under two numbers, somebody could pass one person's answer on twice, and it would count twice.
+If one key had two numbers, somebody could relay one person's answer twice, and it would count twice.
 
 >>> directory = Directory(KeyPair(), Refusals("the third party"))
 >>> ann = KeyPair()
@@ -23,28 +23,28 @@ class Directory:
 
     Args:
         own: the party's keys.
-        refusals: where to note what is refused.
-        taken: public keys of other parties, which no user may have.
+        refusals: where refusals are recorded.
+        reserved: public keys of other parties, which no user may have.
     """
 
-    def __init__(self, own: KeyPair, refusals: Refusals, taken: Collection[bytes] = ()) -> None:
+    def __init__(self, own: KeyPair, refusals: Refusals, reserved: Collection[bytes] = ()) -> None:
         self._own, self._refusals = own, refusals
         self._channels: dict[int, Channel] = {}
-        self._taken = set(taken)
+        self._reserved = set(reserved)
 
-    def take(self, public: bytes) -> None:
-        """Note the public key of another party."""
-        self._taken.add(public)
+    def reserve(self, public: bytes) -> None:
+        """Reserve the public key of another party."""
+        self._reserved.add(public)
 
     def admit(self, user: int, public: bytes) -> None:
-        """Get to know a user, or refuse to."""
+        """Register a user, or refuse to."""
         try:
             if user in self._channels:
                 raise Refused("the user is known already")
-            if public in self._taken:
+            if public in self._reserved:
                 raise Refused("the key is known already")
             self._channels[user] = Channel(self._own, public)
-            self._taken.add(public)
+            self._reserved.add(public)
         except Refused as refusal:
             self._refusals.note(refusal)
 
@@ -55,7 +55,7 @@ class Directory:
         return self._channels[user].open(message)
 
     def seal(self, user: int, content: bytes) -> bytes:
-        """Return content, sealed for a user."""
+        """Return content sealed for a user."""
         return self._channels[user].seal(content)
 
     def __contains__(self, user: object) -> bool:

@@ -1,7 +1,7 @@
-"""Words that hide others: the key stream of a cipher, made from a seed of 32 bytes by whoever has it.
+"""Masks: ring elements that hide others, the key stream of a cipher that anyone with its 32-byte seed can compute.
 
 >>> seed = new_seed()
->>> bool((mask_words(seed, Ring(4), 5) == mask_words(seed, Ring(4), 3, 3).ravel()[:5]).all())
+>>> bool((mask_elements(seed, Ring(4), 5) == mask_elements(seed, Ring(4), 3, 3).ravel()[:5]).all())
 True
 """
 
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import secrets
-from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from numpy.typing import NDArray
 
-from dpmf.federated.wire.ring import Ring
+from dpmf.federated.wire.ring import Elements, Ring
 
 SEED_BYTES = 32
 _ZEROS = memoryview(bytes(1 << 16))
@@ -27,10 +25,10 @@ def new_seed() -> bytes:
     return secrets.token_bytes(SEED_BYTES)
 
 
-def mask_words(seed: bytes, ring: Ring, *shape: int) -> NDArray[Any]:
-    """Return words that are uniform for whoever does not have the seed: the key stream of ChaCha20.
+def mask_elements(seed: bytes, ring: Ring, *shape: int) -> Elements:
+    """Return elements that are uniform for anyone without the seed: the key stream of ChaCha20.
 
-    A seed is used for one purpose: whoever needs words for two takes the first for one and the others for the other.
+    A seed serves one purpose. For two masks, draw both in one call and split the elements.
     """
     n_bytes = math.prod(shape) * ring.dtype.itemsize
     stream = Cipher(algorithms.ChaCha20(seed, _NONCE), mode=None).encryptor()

@@ -1,4 +1,4 @@
-"""Who sends what to whom.
+"""The addresses of the parties, and messages on their way.
 
 >>> Outgoing(THIRD_PARTY, b"sealed")
 Outgoing(to=-2, 6 bytes)
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 RECOMMENDER, THIRD_PARTY = -1, -2
-"""Where a message goes that is not for a user; users are numbered from 0, by a number that says nothing of them."""
+"""Addresses of the parties that are not users; users are numbered from 0, by numbers that reveal nothing about them."""
 
 
 class Outgoing(NamedTuple):
-    """A sealed message, to be delivered by anybody.
+    """A sealed message, which any relay may deliver.
 
     Attributes:
         to: `RECOMMENDER`, `THIRD_PARTY` or the number of a user.

@@ -1,4 +1,4 @@
-"""Messages that are refused: counted and logged, and the round goes on without them."""
+"""Refused messages: counted and logged, while the round goes on without them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ logger = logging.getLogger(__name__)
 
 
 class Refused(DpmfError):
-    """A message that is not what it should be. Its text says what is wrong, and nothing of what the message holds."""
+    """A message is not what it should be. The text says what is wrong, and reveals nothing of the content."""
 
 
 class Refusals:
-    """What a party refused, by reason.
+    """How many messages a party refused, by reason.
 
     >>> refusals = Refusals("the third party")
     >>> refusals.note(Refused("wrong length"))
@@ -28,7 +28,7 @@ class Refusals:
         self.by_reason: Counter[str] = Counter()
 
     def note(self, refusal: Refused) -> None:
-        """Count and log it: the reason alone, for senders and contents are nobody's business."""
+        """Count and log a refusal: only the reason, never the sender or the content."""
         self.by_reason[str(refusal)] += 1
         logger.info("%s refused a message: %s", self._party, refusal)
 

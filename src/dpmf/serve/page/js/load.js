@@ -4,37 +4,58 @@ import { Damaged, Unreachable } from "./errors.js";
 import { checkFacts } from "./release.js";
 import { sha256 } from "./sha256.js";
 
+const ABOUT = "about.json";
 const FACTS = "release/release.json";
 const TENSORS = "release/release.safetensors";
-const AGAIN = 3;
-const PAUSE = 300; // milliseconds
+const PAUSES = [300, 600, 1200]; // milliseconds before each further attempt
 
 /**
- * Return {about, facts, buffer}: what is said about the release, release.json, and the bytes of its tensors. Files of
- * two releases may arrive when one replaces the other, or from a cache: then all are fetched again, a few times.
+ * Return {about, facts, buffer}: what is said about the release, release.json, and the bytes of its tensors.
+ *
+ * about.json is always revalidated; it holds the digests of the two files, and their paths, which change with their
+ * content. While a release is being replaced, files may be missing or belong to two releases: then all are fetched again,
+ * a few times. A page that about.json no longer belongs to is loaded again as a whole.
  */
 export async function load() {
-  for (let again = 0; ; again++) {
+  for (let attempt = 0; ; attempt++) {
     try {
-      return await fetchAll(again ? "reload" : "default");
+      return await fetchAll(attempt ? "reload" : "no-cache");
     } catch (error) {
-      if (!(error instanceof Damaged) || again === AGAIN) throw error;
+      if (attempt === PAUSES.length) throw error;
     }
-    await new Promise((done) => setTimeout(done, PAUSE));
+    await new Promise((done) => setTimeout(done, PAUSES[attempt]));
   }
 }
 
 async function fetchAll(cache) {
-  const [said, text, buffer] = await Promise.all(["about.json", FACTS, TENSORS].map((path) => fetched(path, cache)));
-  const about = json(said, "about.json");
+  const about = json(await fetched(ABOUT, cache), ABOUT);
   if (about?.format !== "dpmf-site") throw new Damaged("about.json does not describe a site");
-  for (const [path, content] of [[FACTS, text], [TENSORS, buffer]]) {
-    if ((await sha256(content)) !== about.sha256?.[path]) throw new Damaged(`${path} is not the one that about.json describes`);
+  if (about.page !== document.querySelector("meta[name=page-version]").content) {
+    await reloadOnce();
+    throw new Damaged("about.json belongs to another version of this page");
+  }
+  const later = cache === "no-cache" ? "default" : cache; // a name stands for its content
+  const [text, buffer] = await Promise.all([FACTS, TENSORS].map((name) => fetched(pathOf(about, name), later)));
+  for (const [name, content] of [[FACTS, text], [TENSORS, buffer]]) {
+    if ((await sha256(content)) !== about.sha256?.[name]) throw new Damaged(`${name} is not the one that about.json describes`);
   }
   const facts = json(text, "release.json");
   checkFacts(facts);
   if (about.sha256[TENSORS] !== facts.sha256) throw new Damaged("the item factors are not those that release.json describes");
   return { about, facts, buffer };
+}
+
+/** Load the page again, which revalidates index.html, and never return; return at once if that has just been done. */
+async function reloadOnce() {
+  if (performance.getEntriesByType("navigation")[0]?.type === "reload") return;
+  location.reload();
+  await new Promise(() => {});
+}
+
+function pathOf(about, name) {
+  const path = about.paths?.[name];
+  if (typeof path !== "string") throw new Damaged(`about.json has no path for ${name}`);
+  return path;
 }
 
 async function fetched(path, cache) {

@@ -17,8 +17,8 @@ sizes = st.integers(1, 8)
 def test_numbers_below_half_of_p_survive_packing(n_bytes: int, data: st.DataObject) -> None:
     ring = Ring(n_bytes)
     numbers = data.draw(st.lists(st.integers(-ring.half, ring.half - 1), max_size=20))
-    words = ring.words(np.array(numbers, np.int64))
-    content = ring.packed(words)
+    elements = ring.elements(np.array(numbers, np.int64))
+    content = ring.packed(elements)
     assert len(content) == n_bytes * len(numbers)
     assert ring.signed(ring.unpacked(content)).tolist() == numbers
 
@@ -29,7 +29,9 @@ def test_masked_sums_are_plain_sums(n_bytes: int, data: st.DataObject) -> None:
     few = st.integers(-(ring.half // 8), ring.half // 8 - 1)
     numbers = np.array(data.draw(st.lists(few, min_size=1, max_size=8)), np.int64)
     masks = np.random.default_rng(1).integers(0, 1 << 63, len(numbers)).astype(ring.dtype)
-    sent = [ring.unpacked(ring.packed(ring.words(one[None]) + mask)) for one, mask in zip(numbers, masks, strict=True)]
+    sent = [
+        ring.unpacked(ring.packed(ring.elements(one[None]) + mask)) for one, mask in zip(numbers, masks, strict=True)
+    ]
     total = sum(sent, np.zeros(1, ring.dtype))
     for mask in masks:
         total = total - mask

@@ -1,4 +1,7 @@
-"""A headless Chromium and a host on this machine, for what looks at the page or measures it."""
+"""A headless Chromium and a static host on this machine, for benchmarks and pictures of the page.
+
+The browser is found as in the tests: `DPMF_BROWSER`, else chromium, chromium-browser or google-chrome on `PATH`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,15 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
-    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -36,12 +44,13 @@ def hosted(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Start Chromium, and yield what drives it."""
+    """Start Chromium without a window, and yield Playwright's handle of it."""
     from playwright.sync_api import sync_playwright
 
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    asked = os.environ.get("DPMF_BROWSER")
+    program = next(filter(None, map(shutil.which, [asked] if asked else _PROGRAMS)), None)
     if program is None:
-        raise SystemExit("no browser: apt-get install chromium")
+        raise SystemExit("no browser: install Chromium (Debian: apt-get install chromium), or set DPMF_BROWSER")
     flags = [*_FLAGS, "--no-sandbox"] if os.geteuid() == 0 else [*_FLAGS]
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=flags)

@@ -1,4 +1,4 @@
-"""Messages: what was sent is what is read, and nothing else is."""
+"""Messages of the published protocol: what was sent is what is read, and nothing else is."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf.federated.published.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted
+from dpmf.federated.wire.codec import kind_of
 from dpmf.federated.wire.masks import new_seed
-from dpmf.federated.wire.messages import Answer, Roster, SetUp, Sizes, Task, Total, Wanted, kind_of
 from dpmf.federated.wire.refusals import Refused
 from dpmf.federated.wire.ring import Ring
 
 SIZES, RING = Sizes(n_items=9, n_factors=4), Ring(4)
 ITEMS = np.array([1, 4, 8], np.uint32)
-WORDS = np.arange(12, dtype=np.uint32).reshape(3, 4) * np.uint32(0x10000001)
+ELEMENTS = np.arange(12, dtype=np.uint32).reshape(3, 4) * np.uint32(0x10000001)
 CODES = np.arange(12, dtype=np.uint16).reshape(3, 4)
 SEED = new_seed()
 
 
 def task(**changed: Any) -> Task:
     fields: dict[str, Any] = {
-        "round": 7, "counts": np.array([1, 2, 3], np.uint32), "rows": np.full((3, 4), 0.5, np.float32), "spread": CODES,
-        "seed": SEED, "dealt": True, "corrected": np.array([0, 2], np.uint32),
-        "corrections": WORDS[:2], "fixed_spread": CODES,
-    }  # fmt: skip
+        "round": 7,
+        "counts": np.array([1, 2, 3], np.uint32),
+        "rows": np.full((3, 4), 0.5, np.float32),
+        "variances": CODES,
+        "seed": SEED,
+        "shared": True,
+        "corrected": np.array([0, 2], np.uint32),
+        "corrections": ELEMENTS[:2],
+        "fixed_variances": CODES,
+    }
     return Task(**{**fields, **changed})
 
 
@@ -41,9 +48,9 @@ MESSAGES: list[tuple[bytes, Callable[[bytes], Any], Any]] = [
         SetUp(0, 5, np.zeros(SIZES, np.uint16), SEED),
     ),
     (
-        Answer(7, ITEMS, WORDS).encoded(RING),
+        Answer(7, ITEMS, ELEMENTS).encoded(RING),
         lambda content: Answer.decoded(content, SIZES, RING),
-        Answer(7, ITEMS, WORDS),
+        Answer(7, ITEMS, ELEMENTS),
     ),
     (
         Roster(7, ITEMS, np.array([1, 2, 1 << 63], np.uint64), 2).encoded(),
@@ -51,11 +58,11 @@ MESSAGES: list[tuple[bytes, Callable[[bytes], Any], Any]] = [
         Roster(7, ITEMS, np.array([1, 2, 1 << 63], np.uint64), 2),
     ),
     (
-        Total(7, ITEMS, ITEMS, WORDS).encoded(RING),
+        Total(7, ITEMS, ITEMS, ELEMENTS).encoded(RING),
         lambda content: Total.decoded(content, SIZES, RING),
-        Total(7, ITEMS, ITEMS, WORDS),
+        Total(7, ITEMS, ITEMS, ELEMENTS),
     ),
-]  # fmt: skip
+]
 every_message = pytest.mark.parametrize(("content", "decode", "message"), MESSAGES, ids=lambda one: type(one).__name__)
 
 
@@ -97,7 +104,7 @@ def test_garbage_is_refused_or_read_and_never_anything_else(
 
 
 @pytest.mark.parametrize("items", [[], [4, 1], [1, 1], [1, 9], list(range(10))])
-def test_lists_that_do_not_ascend_or_name_what_there_is_not_are_refused(items: list[int]) -> None:
+def test_lists_that_do_not_ascend_or_leave_the_range_are_refused(items: list[int]) -> None:
     with pytest.raises(Refused):
         Wanted.decoded(Wanted(np.array(items, np.uint32)).encoded(), SIZES)
 
@@ -112,8 +119,8 @@ def test_lists_that_do_not_ascend_or_name_what_there_is_not_are_refused(items: l
         ({"rows": np.full((3, 4), -2e6, np.float32)}, "out of range"),
         ({"corrected": np.array([2, 0], np.uint32)}, "corrections"),
         ({"corrected": np.array([0, 3], np.uint32)}, "corrections"),
-        ({"dealt": False}, "corrections"),
-        ({"counts": np.ones(2, np.uint32), "rows": np.zeros((2, 4)), "spread": CODES[:2]}, "not for what was wanted"),
+        ({"shared": False}, "corrections"),
+        ({"counts": np.ones(2, np.uint32), "rows": np.zeros((2, 4)), "variances": CODES[:2]}, "not for the items"),
     ],
 )
 def test_a_task_with_values_out_of_range_is_refused(changed: dict[str, Any], reason: str) -> None:
@@ -128,7 +135,7 @@ def test_a_roster_that_nobody_can_meet_is_refused(least: int) -> None:
 
 
 def test_kind_and_round_can_be_told_before_anything_else() -> None:
-    assert kind_of(Answer(7, ITEMS, WORDS).encoded(RING)) == (Answer.kind, 7)
+    assert kind_of(Answer(7, ITEMS, ELEMENTS).encoded(RING)) == (Answer.kind, 7)
 
 
 @every_message

@@ -1,10 +1,10 @@
-"""How many recommendations a second the service makes, and how long they take.
+"""Throughput and latency of the service's recommendations.
 
-python benchmarks/serving.py [--items 17770] [--factors 32] [--ratings 20] [--seconds 20] [--requests 0] [--workers 2]
+python benchmarks/service.py [--items 17770] [--factors 32] [--ratings 20] [--seconds 20] [--requests 0] [--workers 2]
 
-Makes up a release, starts the real program with --recommend-here, and sends requests from one further process over
-kept connections, as many at a time as there are connections; `--requests` sends so many instead of stopping after a
-time. Client and workers share the processors. Prints one JSON object; anything but status 200 is an error.
+Builds a synthetic release, starts the real program with --recommend-here, and sends requests from one more process,
+one at a time over each of a number of persistent connections; `--requests` sends that number instead of stopping after
+a time. Client and workers share the processors. Prints one JSON object; anything but status 200 is an error.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def release_of(n_items: int, n_factors: int) -> Release:
         scale=Scale(1, 5), mean=3.5,
         item_factors=(0.3 * rng.normal(size=(n_items, n_factors))).astype(np.float32),
         item_biases=(0.3 * rng.normal(size=n_items)).astype(np.float32),
-        ridge=Ridge(1.0, 5.0), configuration={"method": "made up"}, guarantee=Guarantee.none(),
+        ridge=Ridge(1.0, 5.0), configuration={"method": "synthetic"}, guarantee=Guarantee.none(),
     )  # fmt: skip
 
 
 def requests_of(n_items: int, n_ratings: int) -> list[bytes]:
-    """Return requests of people with so many ratings each, as bytes."""
+    """Return requests of users with `n_ratings` ratings each, as bytes."""
     rng, found = np.random.default_rng(2), []
     for _ in range(_BODIES):
         items = rng.choice(n_items, n_ratings, replace=False) + 1
@@ -55,7 +55,7 @@ def requests_of(n_items: int, n_ratings: int) -> list[bytes]:
 
 
 class Load:
-    """Requests over kept connections, and what became of them."""
+    """Requests over persistent connections, and their outcome."""
 
     def __init__(self, port: int, bodies: list[bytes], most: int, until: float) -> None:
         self._port, self._bodies, self._most, self._until = port, bodies, most, until
@@ -79,7 +79,7 @@ class Load:
 
 
 async def measure(port: int, bodies: list[bytes], connections: int, seconds: float, most: int) -> Load:
-    """Return what became of the requests of some seconds, or of so many."""
+    """Send requests for some seconds, or `most` of them, and return the outcome."""
     load = Load(port, bodies, most, time.perf_counter() + seconds)
     await asyncio.gather(*(load.connection() for _ in range(connections)))
     return load
@@ -101,7 +101,7 @@ def main() -> None:
             assert process.stdout is not None
             port = int(json.loads(process.stdout.readline())["address"].rstrip("/").rpartition(":")[2])
             bodies = requests_of(asked.items, asked.ratings)
-            time.sleep(15)  # until all workers have compiled what they compile
+            time.sleep(15)  # until all workers have compiled their kernels
             asyncio.run(measure(port, bodies, asked.connections, _WARM_UP, 0))
             began = time.perf_counter()
             load = asyncio.run(measure(port, bodies, asked.connections, asked.seconds, asked.requests))

@@ -1,4 +1,4 @@
-"""What a visitor of the page does."""
+"""A visitor of the page: a browser context, and what people do on the page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import Any
 
 
 class Visitor:
-    """Somebody with a browser of their own, who notes what goes wrong. A context manager."""
+    """Somebody with a browser profile of their own. A context manager that fails if the browser complained.
+
+    Attributes:
+        context, page: Playwright's own.
+        address: of the page that `open` opens.
+        complaints: errors and warnings of the browser's console.
+        requests: everything that the browser was asked to fetch.
+    """
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
-        self.context.set_default_timeout(5000)
+        self.context.set_default_timeout(30_000)  # milliseconds; machines may be busy
         self.page = self.context.new_page()
         self.address = address
         self.complaints: list[str] = []
@@ -33,13 +40,17 @@ class Visitor:
             assert self.complaints == []
 
     def open(self, state: str = "ready") -> Any:
-        """Open the page, and wait until it has loaded, or failed."""
+        """Open the page, wait until it is in a state ("ready" or "failed"), and return it."""
         self.page.goto(self.address)
         self.page.wait_for_selector(f"body[data-state={state}]")
         return self.page
 
+    def shorten_pauses(self) -> None:
+        """Let the page wait 1 % of the time it would wait; before `open`."""
+        self.page.add_init_script("const wait = setTimeout; window.setTimeout = (done, ms) => wait(done, ms / 100);")
+
     def settle(self) -> None:
-        """Wait until what was entered has come back from the worker, and the focus is nowhere."""
+        """Take the focus away, and wait until what was entered has come back from the worker."""
         self.page.evaluate("document.activeElement.blur()")
         self.page.evaluate("new Promise((done) => setTimeout(() => setTimeout(done)))")
         self.answered()
@@ -64,13 +75,13 @@ class Visitor:
         return list(self.page.locator(f"{inside} .title").all_inner_texts())
 
     def scores(self) -> list[str]:
-        """Return the numbers of the recommendations."""
+        """Return the scores of the recommendations, as shown."""
         return list(self.page.locator("#recommendations .number").all_inner_texts())
 
     def stored(self) -> dict[str, str]:
-        """Return what the browser keeps."""
-        kept: dict[str, str] = self.page.evaluate("({...localStorage})")
-        return kept
+        """Return the local storage."""
+        stored: dict[str, str] = self.page.evaluate("({...localStorage})")
+        return stored
 
     def go(self, view: str) -> None:
         """Follow a link of the navigation."""

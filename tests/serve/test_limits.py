@@ -1,0 +1,72 @@
+"""Limits on requests: too long, too slow, or without an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from fastapi.testclient import TestClient
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from dpmf.serve import connections
+from dpmf.serve.limits import MOST_BYTES, Limits
+
+
+def test_long_requests_are_refused_before_they_are_read(client: TestClient) -> None:
+    assert client.post("/api/recommend", content=b"x" * (MOST_BYTES + 1)).status_code == 413
+
+    def drip() -> Iterator[bytes]:
+        for _ in range(MOST_BYTES // 1000 + 2):
+            yield b"x" * 1000
+
+    assert client.post("/api/recommend", content=drip()).status_code == 413
+
+
+def test_slow_requests_time_out() -> None:
+    sent: list[Any] = []
+
+    async def scenario() -> None:
+        async def never() -> Any:
+            await asyncio.sleep(60)
+
+        async def note(message: Any) -> None:
+            sent.append(message)
+
+        async def unreached(*_: Any) -> None:
+            raise AssertionError
+
+        await Limits(unreached, {"X-Test": "1"}, most_seconds=0.05)({"type": "http", "headers": []}, never, note)
+
+    # A browser that other tests drive has a loop in this thread already.
+    with ThreadPoolExecutor(1) as alone:
+        alone.submit(asyncio.run, scenario()).result()
+    assert sent[0]["status"] == 408
+    assert (b"x-test", b"1") in sent[0]["headers"]
+
+
+def test_connections_that_are_too_slow_or_send_too_much_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The protocol itself, without a network: a silent connection, half a header, and a header without end."""
+    monkeypatch.setattr(connections, "_SECONDS", 0.05)
+
+    async def scenario(first: bytes, again: bytes = b"") -> bool:
+        config = Config(lambda *_: None, http=connections.LimitedProtocol, ws="none", log_config=None)
+        config.load()
+        protocol = connections.LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+        transport = Mock(is_closing=lambda: False)
+        protocol.connection_made(transport)
+        if first:
+            protocol.data_received(first)
+        for _ in range(200 if again else 0):
+            protocol.data_received(again)
+        await asyncio.sleep(0 if again else 0.2)
+        protocol.connection_lost(None)
+        return bool(transport.close.called)
+
+    with ThreadPoolExecutor(1) as alone:
+        for first, again in ((b"", b""), (b"GET / HT", b""), (b"GET / HTTP/1.1\r\nX: ", b"x" * 1000)):
+            assert alone.submit(asyncio.run, scenario(first, again)).result()

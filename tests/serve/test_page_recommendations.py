@@ -1,0 +1,124 @@
+"""What the page recommends and why, for every kind of release, compared with Python."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmf.ratings import Items, Scale
+
+from .host import Host
+from .samples import IMPLICIT, RATED, random_release
+from .visitor import Visitor
+
+
+def test_recommendations_are_those_of_python_and_follow_ratings(browser: Any, address: str) -> None:
+    release = random_release()
+    with Visitor(browser, address) as visitor:
+        visitor.open()
+        rated: dict[str, int] = {}
+        for title, stars in [("", 0), *RATED.items()]:
+            if title:
+                visitor.rate(title, stars)
+                rated[title] = stars
+            expected = release.fold_in(rated).recommend(k=12)
+            assert visitor.titles() == [one.title for one in expected]
+            shown = np.array([float(text) for text in visitor.scores()])
+            np.testing.assert_allclose(shown, [one.score for one in expected], atol=0.0501)
+        visitor.page.select_option("#genre", "Heist")
+        visitor.settle()
+        heists = [
+            title for title, genre in zip(release.items.titles, release.items.genres, strict=True) if genre == "Heist"
+        ]
+        wanted = release.fold_in(rated).recommend(k=12, only=heists)
+        assert visitor.titles() == [one.title for one in wanted]
+
+
+def test_why_adds_up_and_similar_items_are_those_of_python(browser: Any, address: str) -> None:
+    release = random_release()
+    with Visitor(browser, address) as visitor:
+        page = visitor.open()
+        for title, stars in RATED.items():
+            visitor.rate(title, stars)
+        title = visitor.titles()[0]
+        reason = page.locator("#recommendations .because b").first.inner_text()
+        page.locator("#recommendations .why").first.click()
+        page.wait_for_selector("#item-why .total")
+        values = [float(text.replace("−", "-")) for text in page.locator("#item-why .value").all_inner_texts()]
+        assert sum(values[:-1]) == pytest.approx(values[-1], abs=0.03)
+        parts = dict(zip(page.locator("#item-why b").all_inner_texts(), values[1:-1], strict=True))
+        assert set(parts) == set(RATED)
+        assert max(parts, key=lambda name: parts[name]) == reason
+        (score,) = release.fold_in(RATED).predict([title])
+        assert min(max(values[-1], 1), 5) == pytest.approx(score, abs=0.006)
+        alike = page.locator("#item-similar .what").all_inner_texts()
+        assert alike == [one.title for one in release.similar_items(title, k=6)]
+
+
+def test_a_card_in_use_stays_where_it_is_until_it_is_left(browser: Any, address: str) -> None:
+    place = """() => [...document.querySelectorAll("#recommendations > .card")]
+      .findIndex((card) => card.contains(document.activeElement))"""
+    with Visitor(browser, address) as visitor:
+        page = visitor.open()
+        for title, stars in RATED.items():
+            visitor.rate(title, stars)
+        for number in (5, 2, 7):
+            before = visitor.titles()
+            page.locator("#recommendations > .card").nth(number).locator("input").first.focus()
+            for key in ("Space", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"):
+                page.keyboard.press(key)
+                visitor.answered()
+                assert page.evaluate(place) == number
+            assert visitor.titles()[number] == before[number]
+            visitor.settle()
+            assert before[number] not in visitor.titles()
+            assert before[number] in visitor.titles("#rated")
+
+
+def test_implicit_feedback_has_toggles(browser: Any, host: Host) -> None:
+    release = random_release(**IMPLICIT)
+    with Visitor(browser, host.site(release, "implicit")) as visitor:
+        page = visitor.open()
+        for title in ("Film 4", "Film 9"):
+            visitor.find(title).locator(".have").click()
+            page.fill("#search", "")
+        visitor.settle()
+        expected = release.fold_in(["Film 4", "Film 9"]).recommend(k=12)
+        assert visitor.titles() == [one.title for one in expected]
+        assert "What you have" in page.inner_text("#ratings-title")
+        assert page.locator("#rated .have[aria-pressed=true]").count() == 2
+        page.locator("#rated .have").first.click()
+        visitor.settle()
+        assert len(visitor.titles("#rated")) == 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "control"), [(Scale(0.5, 5), ".buttons"), (Scale(0, 100), ".slider"), (Scale(1, 10), ".buttons")]
+)
+def test_other_scales_have_other_controls(browser: Any, host: Host, scale: Scale, control: str) -> None:
+    release = random_release(scale=scale, mean=(scale.lo + scale.hi) / 2)
+    with Visitor(browser, host.site(release, f"scale-{scale.hi:g}-{scale.lo:g}")) as visitor:
+        page = visitor.open()
+        card = visitor.find("Film 12")
+        if control == ".slider":
+            card.locator("input[type=range]").fill("80")
+        else:
+            card.locator(f"{control} label").last.click()
+        page.fill("#search", "")
+        visitor.settle()
+        rating = 80 if control == ".slider" else scale.hi
+        assert visitor.titles() == [one.title for one in release.fold_in({"Film 12": rating}).recommend(k=12)]
+
+
+def test_titles_are_text_not_markup(browser: Any, host: Host) -> None:
+    release = random_release(n=12)
+    titles = ["<img src=x onerror=alert(1)>", "</script><b>bold</b>", *release.items.titles[2:]]
+    nasty = replace(release, items=Items.of(list(release.items.ids), titles, ["<i>Genre</i>"] * 12))
+    with Visitor(browser, host.site(nasty, "nasty")) as visitor:
+        page = visitor.open()
+        visitor.rate("onerror", 5)
+        assert visitor.titles("#rated") == [titles[0]]
+        assert page.locator("main img, main i, main b:has-text('bold')").count() == 0
