@@ -355,7 +355,7 @@ def test_two_cannot_resume_at_once(tmp_path: Path, ratings: Ratings, draws: Draw
     refused: list[str] = []
 
     def resume_too(_: object) -> None:
-        with pytest.raises(InvalidArgument, match="another process is at work") as error:
+        with pytest.raises(InvalidArgument, match="another process is using") as error:
             resume(PRIVATE, ratings, tmp_path / "run")
         refused.append(str(error.value))
 

@@ -71,7 +71,7 @@ class Convergence:
             f"effective sample size {self.effective_size:.0f} at least"
         )
         if self.converged:
-            return f"{figures}. Nothing speaks against convergence, which is evidence and not proof"
+            return f"{figures}. No sign of a lack of convergence, which is evidence and not proof"
         return f"{figures}. Not converged: do not rely on this"
 
     def to_json(self) -> dict[str, Any]:

@@ -85,9 +85,8 @@ class SketchStream:
             user_keys, item_keys = _keys("users", users), _keys("items", items)
             numbers = _numbers(values)
             if not len(user_keys) == len(item_keys) == len(numbers):
-                raise InvalidArgument(
-                    f"{len(user_keys)} users, {len(item_keys)} items and {len(numbers)} values: give as many of each"
-                )
+                counts = f"{len(user_keys)} users, {len(item_keys)} items and {len(numbers)} values"
+                raise InvalidArgument(f"{counts}: give the same number of each")
             places = (np.arange(len(numbers)), np.arange(len(numbers)))
         if not ((numbers >= self.scale.lo) & (numbers <= self.scale.hi)).all():
             raise InvalidArgument(f"a rating of the batch is not on the scale {self.scale}: nothing was learnt from it")
@@ -95,7 +94,7 @@ class SketchStream:
         squared = self.table.learn((*places, np.arange(len(numbers))), numbers, user_keys, item_keys, self._step)
         if not (math.isfinite(squared) and np.isfinite(self.table.cells).all()):
             raise DpmfError(
-                f"the stream diverged at learning rate {self._step.eta:g} and is lost: begin again with a smaller "
+                f"the stream diverged at learning rate {self._step.eta:g} and is lost: start again with a smaller "
                 "learning_rate, from the last state that was saved"
             )
         return self
@@ -104,7 +103,7 @@ class SketchStream:
         """Return expected ratings of pairs, within the scale; for ids that never came, by what others left in cells."""
         user_keys, item_keys = _keys("users", users), _keys("items", items)
         if len(user_keys) != len(item_keys):
-            raise InvalidArgument(f"{len(user_keys)} users and {len(item_keys)} items: give as many of each")
+            raise InvalidArgument(f"{len(user_keys)} users and {len(item_keys)} items: give the same number of each")
         (U, b), (V, c) = self.table.read(USERS, user_keys), self.table.read(ITEMS, item_keys)
         scores = self.scale.middle + b.astype(np.float64) + c + np.einsum("nk,nk->n", U, V)
         return np.asarray(np.clip(scores, self.scale.lo, self.scale.hi), np.float64)
