@@ -73,7 +73,7 @@ def _count_all(path: Path, factors: list[int], out: Path) -> None:
     """Count for every number of factors and both orders; runs under callgrind."""
     saved = np.load(path)
     ratings = Ratings.of(
-        saved["users"], saved["items"], saved["values"], scale=(1, 5), catalogue=range(int(saved["n_items"]))
+        saved["users"], saved["items"], saved["values"], scale=(1, 5), items=range(int(saved["n_items"]))
     )
     rows: list[dict[str, Any]] = []
     sizes = {"users": ratings.n_users, "items_rated": len(np.unique(ratings.items)), "ratings": len(ratings)}

@@ -17,7 +17,7 @@ from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 # The first call of a kernel may compile it, so no deadline; and the same examples in every run.
@@ -56,7 +56,7 @@ def small_ratings() -> Ratings:
 def data_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that holds the small ratings in dpmf's own form."""
     folder = tmp_path_factory.mktemp("data") / "small"
-    StoredRatings.build(InPieces(small_ratings), folder)
+    StoredRatings.build(MemorySource(small_ratings), folder)
     return folder
 
 

@@ -164,7 +164,7 @@ BAD = {
     "data destroy": "destroy",
     "dance": "dance",
     "--dance": "--dance",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

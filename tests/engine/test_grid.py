@@ -20,7 +20,7 @@ def random_ratings(n_users: int, n_items: int, n_ratings: int, seed: int) -> Rat
     """Return ratings with a few popular items; some users and items may have none."""
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, n_users, n_ratings), (n_items * rng.random(n_ratings) ** 2).astype(int)
-    return Ratings.of(users, items, rng.uniform(1, 5, n_ratings), scale=(1, 5), catalogue=range(n_items))
+    return Ratings.of(users, items, rng.uniform(1, 5, n_ratings), scale=(1, 5), items=range(n_items))
 
 
 def triples(users: NDArray[Any], items: NDArray[Any], values: NDArray[Any]) -> list[tuple[Any, ...]]:

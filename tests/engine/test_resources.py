@@ -15,7 +15,7 @@ from dpmf.engine.store import StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 
@@ -26,7 +26,7 @@ def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
 
 
 def store(ratings: Ratings, folder: Path, *, memory: int = 1000) -> StoredRatings:
-    return StoredRatings.build(InPieces(ratings), folder, memory=memory)
+    return StoredRatings.build(MemorySource(ratings), folder, memory=memory)
 
 
 def test_ratings_in_memory_are_visited_by_threads_and_others_streamed() -> None:

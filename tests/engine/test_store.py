@@ -17,7 +17,8 @@ from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces, of_users, pieces_of
+from dpmf.ratings.store.pieces import MemorySource, pieces_of
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -28,7 +29,7 @@ def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
 
 
 @dataclass(frozen=True)
-class Pieces(InPieces):
+class Pieces(MemorySource):
     """Ratings in pieces of a given size."""
 
     users_per_piece: int = 40
@@ -139,7 +140,7 @@ def test_validation_needs_memory(tmp_path: Path, ratings: Ratings) -> None:
 
 
 def test_chosen_users_keep_their_ratings(ratings: Ratings) -> None:
-    some = of_users(replace(ratings, timestamps=np.arange(len(ratings))), np.array([5, 2]))
+    some = select_users(replace(ratings, timestamps=np.arange(len(ratings))), np.array([5, 2]))
     assert list(some.user_ids) == [ratings.user_ids[5], ratings.user_ids[2]]
     for place, position in enumerate((5, 2)):
         for ours, theirs in zip(some.of_user(place), ratings.of_user(position), strict=True):

@@ -119,7 +119,7 @@ def test_another_run_is_not_resumed(ratings: Ratings, tmp_path: Path) -> None:
 
 def test_seeded_noise_guarantees_nothing(ratings: Ratings) -> None:
     outcome = simulate(ratings, replace(S3, noise_seed=1))
-    assert outcome.model.guarantee.is_seeded
+    assert outcome.model.guarantee.seeded
     assert not outcome.model.guarantee.is_private
 
 

@@ -158,7 +158,7 @@ def test_every_item_of_a_claim_moves_whether_or_not_somebody_rated_it() -> None:
     users, items = np.divmod(np.arange(40 * 1500), 1500)
     seen = rng.random(len(users)) < 0.1
     seen &= items < 1000  # 500 items without a rating
-    rated = Ratings.of(users[seen], items[seen], rng.integers(1, 6, seen.sum()), scale=(1, 5), catalogue=range(1500))
+    rated = Ratings.of(users[seen], items[seen], rng.integers(1, 6, seen.sum()), scale=(1, 5), items=range(1500))
     method = replace(METHOD, n_factors=3, n_epochs=40, budget=Budget(1e-6), n_samples=2)
     model = method.fit(rated)
     factors = model.release.item_factors

@@ -24,7 +24,7 @@ from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store import columns as ondisk
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PAPER = SGLD(n_factors=5, n_epochs=4, budget=Budget(2000), mode="paper", cap=20, rho=3.0, noise_seed=7, seed=5)
@@ -54,7 +54,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def store(ratings: Ratings, tmp_path: Path, memory: int = 0) -> StoredRatings:
-    return StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=memory)
+    return StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=memory)
 
 
 def bits(model: Model) -> tuple[bytes, ...]:

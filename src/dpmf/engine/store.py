@@ -1,9 +1,9 @@
 """The store of ratings that stay on disk while a method trains: their columns and their block grid.
 
 >>> import tempfile
->>> from dpmf.ratings.store.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import MemorySource
 >>> from dpmf.ratings.synthetic import make
->>> StoredRatings.build(InPieces(make(50, 40)), Path(tempfile.mkdtemp()) / "store", memory=1 << 20)
+>>> StoredRatings.build(MemorySource(make(50, 40)), Path(tempfile.mkdtemp()) / "store", memory=1 << 20)
 StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 """
 

@@ -23,7 +23,6 @@ _PUBLIC = (
 )
 _CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
 _IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
-PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 _LARGEST = 1e30  # beyond it single precision ends, and no setting has any business
 
 

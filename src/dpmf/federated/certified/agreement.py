@@ -2,7 +2,7 @@
 
 >>> from dpmf.privacy import Budget
 >>> agreement = Agreement(100, (1.0, 5.0), Budget(5.0), n_users=1000, dropouts=50, colluders=50)
->>> agreement.plan.n_factors, agreement.n_pieces, agreement.least
+>>> agreement.plan.n_factors, agreement.n_shares, agreement.least
 (2, 900, 950)
 >>> [one.releases for one in agreement.rounds][:4]
 [('item popularity',), ('item weights',), ('item biases',), ('user moments', 'item factors')]
@@ -106,15 +106,15 @@ class Agreement:
         for name, most in (("n_users", _MOST_USERS), ("n_items", 1 << 24)):
             if not 1 <= getattr(self, name) <= most:
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} should be a whole number from 1 to {most}")
-        if self.dropouts < 0 or self.colluders < 0 or self.n_pieces < 1:
+        if self.dropouts < 0 or self.colluders < 0 or self.n_shares < 1:
             raise InvalidArgument(
                 f"dropouts={self.dropouts} and colluders={self.colluders} should not be negative, and leave at least "
                 f"one of the {self.n_users} people of a round"
             )
 
     @property
-    def n_pieces(self) -> int:
-        """How many pieces of noise are sure to be in a sum, and known to nobody else."""
+    def n_shares(self) -> int:
+        """How many shares of noise are sure to be in a sum, and known to nobody else."""
         return self.n_users - self.dropouts - self.colluders
 
     @property
@@ -127,7 +127,7 @@ class Agreement:
         """What will be released; with how many factors follows from public numbers."""
         plan = Plan(
             self.n_items, self.n_factors, self.n_rounds, self.per_item, self.user_ridge, self.budget, self.n_users,
-            self.n_pieces,
+            self.n_shares,
         )  # fmt: skip
         return replace(plan, n_factors=plan.factors(self.n_users))
 
@@ -197,7 +197,7 @@ class Agreement:
 
     @cached_property
     def _rings(self) -> tuple[Ring, ...]:
-        noise = LARGEST_DRAW * math.sqrt(self.n_users / self.n_pieces)
+        noise = LARGEST_DRAW * math.sqrt(self.n_users / self.n_shares)
         bounds = {event.what: STEPS_PER_SD / event.noise_multiplier for event in self.events}
         largest = [max(bounds[what] for what in one.releases) for one in self.rounds]
         return tuple(Ring.holding(self.n_users * bound + noise) for bound in largest)
@@ -212,7 +212,7 @@ class Agreement:
         }  # fmt: skip
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
 
-    def guarantee(self, assumptions: Sequence[str], *, seeded: bool) -> Guarantee:
+    def guarantee(self, assumptions: Sequence[str], *, seeded: bool, personal: bool = False) -> Guarantee:
         """Return what is promised against the recommender, and against whoever sees what is published."""
         thin = (
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
@@ -221,6 +221,6 @@ class Agreement:
         takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         return Guarantee.certified_by(
-            self.budget, self.events, releases=RELEASES, seeded=seeded,
+            self.budget, self.events, releases=RELEASES, seeded=seeded, personal=personal,
             assumptions=[takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *assumptions],
         )  # fmt: skip

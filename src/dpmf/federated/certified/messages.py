@@ -93,7 +93,7 @@ class Inquiry:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """User to third party: one's own part of every sum of the round, with a piece of noise, behind a mask."""
+    """User to third party: one's own part of every sum of the round, with a share of noise, behind a mask."""
 
     kind: ClassVar[int] = 17
     round: int

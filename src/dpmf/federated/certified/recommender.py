@@ -44,7 +44,7 @@ class Recommender:
     def __init__(self, agreement: Agreement) -> None:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
-        self.mechanism = Mechanism(agreement.events, Noise(), agreement.n_pieces)  # keeps the account; draws nothing
+        self.mechanism = Mechanism(agreement.events, Noise(), agreement.n_shares)  # keeps the account; draws nothing
         self._third_party: Channel | None = None
         self.round = 0  # the next, or the one that is open
         self._questions: tuple[Question, ...] = ()
@@ -141,7 +141,7 @@ class Recommender:
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:
         bound, scale = question.sensitivity(self._agreement.plan), self._agreement.n_users / n_answers
-        spread = math.sqrt(n_answers / self._agreement.n_pieces)  # there is more noise than there has to be
+        spread = math.sqrt(n_answers / self._agreement.n_shares)  # there is more noise than there has to be
         values = sums / self.mechanism.steps(question.what, bound)
         return Noisy(values * scale, self.mechanism.sd(question.what, bound) * spread * scale)
 

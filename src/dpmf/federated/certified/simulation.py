@@ -38,7 +38,7 @@ from dpmf.methods.als.plan import Stage, private_defaults
 from dpmf.methods.certified.questions import Noisy, Question
 from dpmf.methods.certified.run import private_run
 from dpmf.methods.certified.shares import personal_shares
-from dpmf.methods.checks import PERSONAL, declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
@@ -190,8 +190,8 @@ def simulate_certified(
     agreement, seeded = scenario.agreement(ratings), scenario.noise_seed is not None
     if seeded:
         logger.warning("%s", SEEDED)
-    facts = [*public_facts(ratings.catalogue), *([PERSONAL] if user_budgets else [])]
-    guarantee = agreement.guarantee(facts, seeded=seeded)
+    facts = public_facts(ratings.catalogue)
+    guarantee = agreement.guarantee(facts, seeded=seeded, personal=bool(user_budgets))
     shares = personal_shares(ratings.user_ids, scenario.budget, agreement.events, user_budgets)
     run = CertifiedSimulation(ratings, scenario, agreement, thread_count(n_threads), shares)
     began, identity = time.perf_counter(), partial(_identity, ratings, scenario, shares)

@@ -59,7 +59,7 @@ class User:
     ) -> None:
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
         self._agreement, self._people = agreement, People(own, own, np.array([share], np.float64))
-        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_pieces)
+        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_shares)
         keys = KeyPair()
         self.public = keys.public
         self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
@@ -90,7 +90,7 @@ class User:
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 
     def _noisy(self, question: Question) -> NDArray[np.int64]:
-        """Answer a question on the grid, and add a piece of noise."""
+        """Answer a question on the grid, and add a share of noise."""
         bound = question.sensitivity(self._agreement.plan)
         sums = np.zeros(question.shape, np.int64)
         add_answers(question, self._people, 0, 1, self._mechanism.steps(question.what, bound), sums)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dpmf.federated.published.terms import Terms
 from dpmf.privacy import Guarantee
-from dpmf.privacy.guarantee import SEEDED, rounded_up
+from dpmf.privacy.guarantee import rounded_up
 
 RELEASES = ("item factors", "the configuration")
 _MOVING = (
@@ -81,7 +81,7 @@ class Claim:
             "user profiles never moved. They do, so the proven figure is none."
         )
         kind = [_VARIANCE, _DROPPED, _CIPHER, _APART] if self.terms.third_party else [_ALONE]
-        seeded, resumed = [SEEDED] if self.seeded else [], [_RESUMED] if self.resumed else []
+        resumed = [_RESUMED] if self.resumed else []
         return Guarantee.paper(
             epsilon=epsilon,
             delta=0.0,
@@ -89,5 +89,6 @@ class Claim:
             neighbours="replace",
             claim=claim,
             releases=RELEASES,
-            assumptions=[*seeded, _MOVING, _ROWS, _VALUE, *kind, *resumed, _FAST, *assumptions],
+            assumptions=[_MOVING, _ROWS, _VALUE, *kind, *resumed, _FAST, *assumptions],
+            seeded=self.seeded,
         )

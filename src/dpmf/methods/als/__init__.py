@@ -37,7 +37,7 @@ from dpmf.methods.als.plain import BIAS_PART, EXPONENT, USUAL_WIDTH, factorize_r
 from dpmf.methods.als.plan import Plan, private_defaults
 from dpmf.methods.certified.run import private_run
 from dpmf.methods.certified.shares import personal_shares
-from dpmf.methods.checks import PERSONAL, declared, not_negative, positive, private_method, public_facts, whole
+from dpmf.methods.checks import declared, not_negative, positive, private_method, public_facts, whole
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
@@ -216,8 +216,8 @@ class ALS:
         if noise.seeded:
             logger.warning("%s", SEEDED)
         guarantee = Guarantee.certified_by(
-            self.budget, events, releases=_RELEASES, assumptions=self._assumptions(ratings, user_budgets),
-            seeded=noise.seeded,
+            self.budget, events, releases=_RELEASES, assumptions=self._assumptions(ratings),
+            seeded=noise.seeded, personal=bool(user_budgets),
         )  # fmt: skip
         shares = personal_shares(ratings.user_ids, self.budget, events, user_budgets)
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
@@ -257,13 +257,12 @@ class ALS:
             n_items, self.n_factors, self.n_epochs, self.moments == "per-item", self.regularization, self.budget
         )  # fmt: skip
 
-    def _assumptions(self, ratings: Ratings, user_budgets: Mapping[Any, float] | None) -> list[str]:
+    def _assumptions(self, ratings: Ratings) -> list[str]:
         public, catalogue = public_facts(ratings.catalogue)
         return [
             IMPLICIT_ASSUMPTION if self.is_implicit else public,
             *([_FACTORS_CHOSEN] if self.n_factors is None else []),
             catalogue,
-            *([PERSONAL] if user_budgets else []),
         ]
 
     def _model(

@@ -119,7 +119,7 @@ class Plan(PrivatePlan):
         user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
         budget: what may be spent.
         n_users: how many people there are, if that is public; None if it is released, with noise.
-        n_pieces: how many pieces of noise are sure to be in a sum, where everybody adds one of their own.
+        n_shares: how many shares of noise are sure to be in a sum, where everybody adds one of their own.
     """
 
     n_items: int
@@ -129,11 +129,11 @@ class Plan(PrivatePlan):
     user_ridge: float
     budget: Budget
     n_users: int | None = None
-    n_pieces: int = 1
+    n_shares: int = 1
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
-        parts = [replace(part, coordinates=part.coordinates * self.n_pieces) for part in self._parts()]
+        parts = [replace(part, coordinates=part.coordinates * self.n_shares) for part in self._parts()]
         return gaussian_events(self.budget, parts)
 
     def _parts(self) -> list[Part]:

@@ -34,7 +34,7 @@ from dpmf.methods.certified.sums import Add, over_users, release_sum_of_parts
 from dpmf.privacy import Budget, GaussianEvent, PoissonGaussianEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.streams import stream_key
 
 GRADIENTS = "gradients with respect to item factors and biases"
@@ -213,7 +213,7 @@ class ClippedSteps:
                 people = self._fitted(part, self.shares[positions])
             else:
                 chosen = np.flatnonzero(coins[positions])
-                people = self._fitted(of_users(part, chosen), self.shares[positions[chosen]])
+                people = self._fitted(select_users(part, chosen), self.shares[positions[chosen]])
             squared += self._squared_errors(people)
             count += len(people.ratings)
             yield people.ratings, partial(self.add, people)

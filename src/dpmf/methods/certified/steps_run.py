@@ -19,7 +19,7 @@ from dpmf.files import digest_of
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.run import private_run
 from dpmf.methods.certified.steps import ClippedSteps, StepPlan
-from dpmf.methods.checks import PERSONAL, public_facts
+from dpmf.methods.checks import public_facts
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.foldin import folded
 from dpmf.methods.snapshots import fingerprint_of, identity_of
@@ -75,8 +75,7 @@ class CertifiedSteps:
             logger.warning("%s", SEEDED)
         guarantee = Guarantee.certified_by(
             self.plan.budget, [self.plan.event], releases=RELEASES,
-            assumptions=[*public_facts(ratings.catalogue), *([PERSONAL] if self.personal else [])],
-            seeded=noise.seeded,
+            assumptions=public_facts(ratings.catalogue), seeded=noise.seeded, personal=self.personal,
         )  # fmt: skip
         room = Resources(n_threads)
         if isinstance(ratings, StoredRatings):

@@ -107,7 +107,7 @@ def _guarantee(budget: Budget, ratings: Ratings, profiles: Profiles, events: lis
     assumptions = dict.fromkeys((*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions))
     return Guarantee.certified_by(
         replace(budget, epsilon=rounded_up(total)), events, releases=RELEASES, assumptions=tuple(assumptions),
-        seeded=seeded,
+        seeded=seeded, personal=profiles.personal,
     )  # fmt: skip
 
 

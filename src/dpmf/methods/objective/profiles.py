@@ -93,6 +93,11 @@ class Profiles(ABC):
         """What a guarantee has to record."""
 
     @property
+    def personal(self) -> bool:
+        """Whether they rest on a release whose users chose an epsilon of their own."""
+        return False
+
+    @property
     @abstractmethod
     def spent(self) -> tuple[Event, ...]:
         """What was released before, and has to be paid for here."""
@@ -183,6 +188,10 @@ class _Derived(Profiles):
         if self._public:
             return (_PUBLIC_RELEASE,)
         return (_RELEASE_TOO, *self._release.guarantee.assumptions)
+
+    @property
+    def personal(self) -> bool:
+        return self._release.guarantee.personal and not self._public
 
     @property
     def spent(self) -> tuple[Event, ...]:

@@ -84,6 +84,6 @@ def _guarantee(
         personal=bool(user_budgets),
         assumptions=public_facts(ratings.catalogue),
     )
-    if guarantee.is_seeded:
+    if guarantee.seeded:
         logger.warning("%s", SEEDED)
     return guarantee
