@@ -6,7 +6,7 @@
 >>> from dpmf.ratings.synthetic import make
 >>> ratings = make(50, 40)
 >>> model = SGLD(n_factors=2, n_epochs=1, budget=Budget(math.inf)).fit(ratings, n_threads=1)
->>> bool((folded(model.release, ratings, (), Room(1)).user_factors == model.user_factors).all())
+>>> bool((folded(model.release, ratings, (), Resources(1)).user_factors == model.user_factors).all())
 True
 """
 
@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmf.engine.mapped import MappedRows
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings, parts_of
+from dpmf.engine.resources import Resources
+from dpmf.engine.rowfile import MappedRows
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.model import EpochRecord, Model, Release
 from dpmf.model.person import fold_in_many
 
 
-def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], room: Room) -> Model:
+def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], room: Resources) -> Model:
     """Return the model of a release; of ratings on disk, a piece at a time is in memory."""
     if not isinstance(ratings, StoredRatings):
         b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, room.n_threads)

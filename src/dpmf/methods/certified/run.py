@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
-from dpmf.engine.journal import Journal, alone_in, open_journal
+from dpmf.engine.journal import Journal, locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.methods.als.plan import Stage
 from dpmf.model import EpochRecord
@@ -166,6 +166,6 @@ def private_run(
         yield PrivateRun(stages, seeded)
         return
     same = identity()
-    with alone_in(plan.folder), Snapshots(plan, same) as snapshots:
+    with locked(plan.folder), Snapshots(plan, same) as snapshots:
         found = snapshots.latest()  # before the journal: it can say in what another run differs
         yield PrivateRun(stages, seeded, open_journal(plan, same), snapshots, found)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
-from dpmf.engine.stored import AnyRatings, parts_of
+from dpmf.engine.store import AnyRatings, parts_of
 from dpmf.kernels.clipped_gradients import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
 from dpmf.methods.als.plan import Stage

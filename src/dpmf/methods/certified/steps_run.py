@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.run import private_run
@@ -76,9 +77,9 @@ class CertifiedSteps:
             self.plan.budget, [self.plan.event], releases=RELEASES,
             assumptions=public_facts(ratings.catalogue), seeded=noise.seeded, personal=self.personal,
         )  # fmt: skip
-        room = Room(n_threads)
+        room = Resources(n_threads)
         if isinstance(ratings, StoredRatings):
-            room = Room.for_sums(ratings, self.plan.n_factors, n_threads)
+            room = Resources.for_sums(ratings, self.plan.n_factors, n_threads)
         with (
             counted_ratings(ratings, self.cap, seed=self.method.seed) as counted,
             private_run(

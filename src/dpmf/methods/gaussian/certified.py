@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.methods.centre import NO_BIAS
 from dpmf.methods.certified.shares import personal_shares
 from dpmf.methods.certified.steps import CLIP, Centre, ClippedSteps, StepPlan

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import BudgetExceeded
 from dpmf.kernels.regression import solve_given
 from dpmf.kernels.ridge import squared_errors
@@ -116,7 +116,7 @@ def _item_factors(
 ) -> Floats:
     """Release the sums, and return the minimum; ratings are counted from the middle of the scale, a public number."""
     scale = ratings.scale
-    items = Side.of_users(ratings).transposed(ratings.n_items, n_threads)
+    items = SparseRows.by_user(ratings).transposed(ratings.n_items, n_threads)
     noisy, U = release_products(mechanism, SUMS, items, U, RADIUS, scale, n_threads)
     offsets = np.full(len(U), scale.lo - scale.middle, np.float32)
     right = noisy + public_products(items, U, offsets, n_threads)

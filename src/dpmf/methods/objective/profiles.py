@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.kernels.regression import solve_given
@@ -210,7 +210,7 @@ class _Derived(Profiles):
         return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, n_users * (self._release.n_factors + 1))])
 
     def factors(self, ratings: Ratings, mechanism: Mechanism, n_threads: int) -> Floats:
-        width, side = ratings.scale.hi - ratings.scale.lo, Side.of_users(ratings)
+        width, side = ratings.scale.hi - ratings.scale.lo, SparseRows.by_user(ratings)
         rows, starts = _standardized(self._release, ratings.catalogue.ids, width)
         longest = float(np.linalg.norm(rows.astype(np.float64), axis=1).max())
         noisy, rows = release_products(mechanism, PROFILES, side, rows, longest, ratings.scale, n_threads)

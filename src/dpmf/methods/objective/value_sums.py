@@ -12,7 +12,7 @@ slack is due for rounding. Factors on the grid are returned, so that whatever is
 >>> ratings = Ratings.of([1, 1, 2], [7, 8, 7], [5, 4, 3], scale=(1, 5))
 >>> mechanism = Mechanism([GaussianEvent("sums", noise_multiplier=1e-3, coordinates=4)], Noise(noise_seed=1))
 >>> factors = np.array([[0.6, 0.8], [3.0, 4.0]], np.float32)
->>> items = Side.of_users(ratings).transposed(2)
+>>> items = SparseRows.by_user(ratings).transposed(2)
 >>> noisy, rows = release_products(mechanism, "sums", items, factors, 1.0, ratings.scale, n_threads=1)
 >>> noisy.round(1).tolist(), bool(np.allclose(rows, [0.6, 0.8], atol=1e-4))
 ([[3.6, 4.8], [1.8, 2.4]], True)
@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.kernels.regression import add_levels, grid_rows, sum_products
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Scale
@@ -34,7 +34,7 @@ LEVELS = 2520  # of a scale: divided by 2 to 10, so that ratings on most scales 
 
 
 def release_products(
-    mechanism: Mechanism, what: str, side: Side, factors: Floats, longest: float, scale: Scale, n_threads: int
+    mechanism: Mechanism, what: str, side: SparseRows, factors: Floats, longest: float, scale: Scale, n_threads: int
 ) -> tuple[Array, Floats]:
     """Return the noisy sums, shape (rows, K), and the factors that they were made with, on the grid.
 
@@ -55,7 +55,7 @@ def release_products(
     return mechanism.release(what, sums, sensitivity), (rows / steps).astype(np.float32)
 
 
-def integer_sums(side: Side, rows: NDArray[np.int64], scale: Scale, n_threads: int) -> NDArray[np.int64]:
+def integer_sums(side: SparseRows, rows: NDArray[np.int64], scale: Scale, n_threads: int) -> NDArray[np.int64]:
     """Return Σ rows · levels of ratings, shape (rows of the side, K)."""
     levels, sums = levels_of(side.values, scale), np.zeros((side.n_rows, rows.shape[1]), np.int64)
 
@@ -78,7 +78,7 @@ def levels_of(values: Floats, scale: Scale) -> NDArray[np.int64]:
     return levels
 
 
-def public_products(side: Side, factors: Floats, offsets: Floats, n_threads: int) -> Array:
+def public_products(side: SparseRows, factors: Floats, offsets: Floats, n_threads: int) -> Array:
     """Return Σ factors · offsets over the ratings of each row, whatever the ratings: public if its arguments are.
 
     Args:

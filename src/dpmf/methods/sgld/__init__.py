@@ -28,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import AnyRatings, Room
+from dpmf.engine.executor import Executor
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.shares import personal_epsilons
@@ -221,7 +223,9 @@ class SGLD:
         with counted_ratings(ratings, bound.cap, weights > 0, seed=self.seed) as counted:
             yield counted, weights, bound
 
-    def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
+    def chain_on(
+        self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Resources
+    ) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
         assert self.n_factors is not None
         assert self.regularization is not None
@@ -234,9 +238,9 @@ class SGLD:
             temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
         )  # fmt: skip
 
-    def advance(self, chain: Chain, epoch: int, n_threads: int) -> EpochRecord:
+    def advance(self, chain: Chain, epoch: int, executor: Executor) -> EpochRecord:
         """Carry out an epoch, counted from 1, with everything chosen."""
-        record = chain.run_epoch(epoch, self.rate(epoch), n_threads)
+        record = chain.run_epoch(epoch, self.rate(epoch), executor)
         if not self.is_private:
             chain.learn_priors(epoch, most=1 / self.rate(epoch))
         return record
