@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from dpmf import Ratings
 from dpmf.bench.speed import bench, engine_speed, first_users
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs.training import peak_memory

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dpmf.cli import main
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge

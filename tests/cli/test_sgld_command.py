@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make

@@ -21,8 +21,8 @@ import pytest
 from dpmf import SGD, Checkpoint, Model, Ratings
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Snapshots
-from dpmf.engine.mapped import MappedRows
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.rowfile import MappedRows
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.store.pieces import MemorySource
@@ -168,9 +168,9 @@ def test_an_error_while_writing_reaches_the_run(tmp_path: Path) -> None:
         snapshots.finish()
 
 
-def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InvalidArgument, match="cannot be made"):
+    with pytest.raises(InvalidArgument, match="cannot be created"):
         Checkpoint(tmp_path / "file" / "run")
 
 

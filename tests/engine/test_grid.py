@@ -43,8 +43,8 @@ def test_every_rating_is_in_exactly_one_block(users: int, items: int, ratings: i
     assert grid.pointers[-1] == len(grid) == len(given)
     assert (np.diff(grid.pointers) >= 0).all()
     in_users, in_items, values = unpacked(grid)
-    dealt = triples(grid.layout.user_order[in_users], grid.layout.item_order[in_items], values)
-    assert dealt == triples(given.users, given.items, given.values)
+    found = triples(grid.layout.user_order[in_users], grid.layout.item_order[in_items], values)
+    assert found == triples(given.users, given.items, given.values)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 300), st.integers(1, 8), st.integers(0, 99))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf.engine.blockfile import BlockFile
-from dpmf.engine.stored import FILES, StoredRatings
+from dpmf.engine.store import FILES, StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, read_json, sealed
 from dpmf.ratings import Items, Ratings, Scale
@@ -259,7 +259,7 @@ def test_a_full_disk_is_an_oserror_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk."""
     program = (
         "import resource, numpy as np, dpmf; from pathlib import Path\n"
-        "from dpmf.engine.stored import StoredRatings; from dpmf.ratings.store.pieces import MemorySource\n"
+        "from dpmf.engine.store import StoredRatings; from dpmf.ratings.store.pieces import MemorySource\n"
         "values = np.random.default_rng(0).random(50_000)\n"
         "ratings = dpmf.Ratings.of(np.arange(50_000), np.zeros(50_000, int), values)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))\n"

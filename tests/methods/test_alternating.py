@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import factor_rows
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import solve_observed, solve_rated
 from dpmf.methods.als.plain import (
@@ -71,7 +71,7 @@ def test_the_record_is_the_error_on_the_training_ratings() -> None:
 
 
 def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
-    users = Side.of_users(DATA)
+    users = SparseRows.by_user(DATA)
     items = users.transposed(DATA.n_items)
     U, V = factor_rows(DATA.n_users, 6), factor_rows(DATA.n_items, 6)
     b, c = np.zeros(DATA.n_users, np.float32), np.zeros(DATA.n_items, np.float32)
@@ -101,7 +101,7 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
 
 
 def test_the_objective_never_rises_between_half_steps_for_observations() -> None:
-    users = Side.of_users(DATA)
+    users = SparseRows.by_user(DATA)
     items = users.transposed(DATA.n_items)
     U, V = factor_rows(DATA.n_users, 6), factor_rows(DATA.n_items, 6)
     V[:, :6] = np.random.default_rng(0).normal(0, 0.3, (DATA.n_items, 6))

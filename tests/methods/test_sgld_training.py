@@ -12,7 +12,8 @@ import pytest
 
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -167,7 +168,7 @@ def test_what_only_a_claim_needs_is_refused_without_one(field: str, value: Any) 
 def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratings) -> None:
     chosen = replace(PLAIN, n_factors=1).chosen()
     with chosen.prepared(ratings, None) as prepared:
-        chain = chosen.chain_on(*prepared, Room(1))
+        chain = chosen.chain_on(*prepared, Resources(1))
     busiest = int(np.bincount(ratings.items).max())
     for rate in (1e-4, 0.01, 0.1):
         waiting = chain.patience(rate)

@@ -115,7 +115,7 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @json_option
 def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **given: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
-    from dpmf.engine.stored import StoredRatings, check_store_replaceable
+    from dpmf.engine.store import StoredRatings, check_store_replaceable
     from dpmf.ratings import Ratings
     from dpmf.ratings.store.pieces import MemorySource
     from dpmf.runs.streamed import open_ratings

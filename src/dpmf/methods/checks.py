@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget
 from dpmf.ratings import Items

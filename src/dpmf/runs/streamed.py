@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.factors import padded
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.accuracy import own_means
 from dpmf.evaluation.metrics import mae, rmse

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import Room
+from dpmf.engine.resources import Resources
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
@@ -231,7 +231,7 @@ def simulate_certified(
     terms = Terms({"name": "simulate certified", **scenario.facts()}, public_facts(catalogue), scenario.noise_seed)
     parties: list[Parties] = []
 
-    def partner(shares: NDArray[np.float64], noise: Noise, room: Room) -> Parties:
+    def partner(shares: NDArray[np.float64], noise: Noise, resources: Resources) -> Parties:
         parties.append(Parties(ratings, scenario, agreement, threads, shares))
         return parties[0]
 
@@ -241,7 +241,7 @@ def simulate_certified(
     facts = {name: value for name, value in scenario.facts().items() if name != "noise_seed"}
     configuration = {"method": "federated", "mode": "certified", **facts}
     release = method.release_of(public, catalogue, scale, configuration, found.guarantee)
-    model = folded(release, ratings, found.history, found.room)
+    model = folded(release, ratings, found.history, found.resources)
     return parties[0].outcome(model, seconds)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, plain_defaults, private_defaults

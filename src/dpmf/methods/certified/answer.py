@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
 from dpmf.methods.certified.sums import over_people

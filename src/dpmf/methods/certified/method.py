@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.methods.base import Method, RunOptions
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.script import Crowd
@@ -70,4 +70,4 @@ class CertifiedMethod(Method):
         terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **limits)
         found = certify(public, ratings, terms, options)
         about = ratings.catalogue, ratings.scale, self.configuration()
-        return folded(self.release_of(public, *about, found.guarantee), ratings, found.history, found.room)
+        return folded(self.release_of(public, *about, found.guarantee), ratings, found.history, found.resources)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
-from dpmf.engine.journal import Journal, alone_in, open_journal
+from dpmf.engine.journal import Journal, locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
 from dpmf.methods.base import Callback
 from dpmf.methods.certified.plan import Plan, Stage
@@ -228,6 +228,6 @@ def staged_run(
         yield StagedRun(stages, seeded)
         return
     same = identity()
-    with alone_in(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
+    with locked(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
         found = snapshots.latest()  # before the journal: it can say in what another run differs
         yield StagedRun(stages, seeded, open_journal(checkpoint, same), snapshots, found)

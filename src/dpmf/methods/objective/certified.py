@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import BudgetExceeded
 from dpmf.kernels.regression import solve_given
 from dpmf.methods.als.questions import RidgeFit
@@ -193,4 +193,4 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
         configuration={**method.configuration(), "n_factors": profiles.n_factors},
         guarantee=found.guarantee,
     )
-    return folded(release, ratings, found.history, found.room)
+    return folded(release, ratings, found.history, found.resources)

@@ -27,7 +27,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, Room
+from dpmf.engine.executor import Executor
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions, settings_of
 from dpmf.methods.certified.script import Crowd
@@ -217,7 +219,9 @@ class SGLD(SteppingMethod):
         with counted_ratings(ratings, bound.cap, weights > 0, seed=self.seed) as counted:
             yield counted, weights, bound
 
-    def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
+    def chain_on(
+        self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, resources: Resources
+    ) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
         assert self.n_factors is not None
         assert self.regularization is not None
@@ -226,13 +230,13 @@ class SGLD(SteppingMethod):
         if self.is_private and self.noise_seed is None:
             noise_seed = secrets.randbits(63)
         return start_chain(
-            counted, weights, bound, room, n_factors=self.n_factors, prior=self.regularization,
+            counted, weights, bound, resources, n_factors=self.n_factors, prior=self.regularization,
             temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
         )  # fmt: skip
 
-    def advance(self, chain: Chain, epoch: int, n_threads: int) -> EpochRecord:
+    def advance(self, chain: Chain, epoch: int, executor: Executor) -> EpochRecord:
         """Carry out an epoch, counted from 1, with everything chosen."""
-        record = chain.run_epoch(epoch, self.rate(epoch), n_threads)
+        record = chain.run_epoch(epoch, self.rate(epoch), executor)
         if not self.is_private:
             chain.learn_priors(epoch, most=1 / self.rate(epoch))
         return record
