@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.transpose import count_columns, scatter_rows
 from dpmf.ratings import Ratings
 
@@ -86,6 +87,11 @@ class Side:
 
         run_tasks(task, n_tasks, n_threads)
         return float(results.sum())
+
+    @property
+    def csr(self) -> Csr:
+        """The rows as kernels take them; shares memory with this object."""
+        return Csr(self.indptr, self.columns, self.values)
 
     @property
     def n_rows(self) -> int:

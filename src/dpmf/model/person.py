@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
 from dpmf.kernels.als_implicit import solve_observers
-from dpmf.kernels.ridge import solve_people
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import Penalties, solve_people
 from dpmf.kernels.scores import NEVER, keep_best
 from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.ratings.ids import Id
@@ -150,6 +151,8 @@ def fold_in_many(
     biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
     chunk = 256
 
+    rated, ridge = Csr(indptr, items, values), release.ridge
+    penalties = Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
     common = release.common if release.is_implicit else None  # once, before there are threads
 
     def solve(task: int) -> None:
@@ -159,10 +162,8 @@ def fold_in_many(
                 indptr, items, first, last, release.item_factors, release.item_biases, *common, release.alpha, factors
             )
             return
-        solve_people(
-            indptr, items, values, first, last, release.item_factors, release.item_biases, release.mean,
-            release.ridge.bias, max(release.ridge.factors, LEAST_RIDGE), release.ridge.exponent, biases, factors,
-        )  # fmt: skip
+        of_items = release.item_factors, release.item_biases, release.mean
+        solve_people(rated, first, last, *of_items, penalties, biases, factors)
 
     run_tasks(solve, -(-n_people // chunk), n_threads)
     return biases, factors

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOut, add_held_out_residuals
-from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Floats, Integers, People, Question, Rated
 
 
@@ -40,8 +40,8 @@ class RidgeFit:
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
         b, U = fitted
-        penalties = self.ridge_b, self.ridge_u, 0.0
-        solve_people(rated.indptr, rated.items, rated.values, first, last, self.V, self.c, self.mean, *penalties, b, U)
+        penalties = Penalties(self.ridge_b, self.ridge_u, 0.0)
+        solve_people(rated.csr, first, last, self.V, self.c, self.mean, penalties, b, U)
         if self.length > 0:
             with np.errstate(all="ignore"):  # a warning would tell of a person
                 lengths = np.linalg.norm(U[first:last], axis=1, keepdims=True)
@@ -50,8 +50,7 @@ class RidgeFit:
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squared errors of people first..last-1, summed."""
-        ratings = rated.indptr, rated.items, rated.values
-        return float(squared_errors(*ratings, first, last, self.V, self.c, self.mean, *fitted))
+        return float(squared_errors(rated.csr, first, last, self.V, self.c, self.mean, *fitted))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same."""

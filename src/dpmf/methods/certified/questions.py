@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.bounded_sums import SAFETY, add_counts
+from dpmf.kernels.csr import Csr
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -44,16 +45,9 @@ class Rated(Protocol):
     def values(self) -> Floats:
         """The ratings."""
 
-
-class Csr(NamedTuple):
-    """Ratings of some people in compressed rows, and nothing else."""
-
-    indptr: Integers
-    items: NDArray[np.int32]
-    values: Floats
-
-    def __repr__(self) -> str:
-        return f"Csr({len(self.indptr) - 1} people)"
+    @property
+    def csr(self) -> Csr:
+        """All of that in one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import fill_randomly
 from dpmf.engine.stored import AnyRatings
 from dpmf.kernels.clipped_gradients import add_clipped_gradients
-from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.base import Method, RunOptions
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import (
     Array,
-    Csr,
     Fit,
     Fitted,
     Floats,
@@ -163,13 +163,12 @@ class StepFit:
 
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
-        ratings, penalties = (rated.indptr, rated.items, rated.values), (self.bias_ridge, self.ridge, 0.0)
-        solve_people(*ratings, first, last, self.V, self.c, 0.0, *penalties, *fitted)
+        penalties = Penalties(self.bias_ridge, self.ridge, 0.0)
+        solve_people(rated.csr, first, last, self.V, self.c, 0.0, penalties, *fitted)
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squared errors of people first..last-1, summed, in the ratings' own units."""
-        ratings = rated.indptr, rated.items, rated.values
-        return self.unit**2 * float(squared_errors(*ratings, first, last, self.V, self.c, 0.0, *fitted))
+        return self.unit**2 * float(squared_errors(rated.csr, first, last, self.V, self.c, 0.0, *fitted))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same: items move at every step."""
