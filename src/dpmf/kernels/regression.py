@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded_sums import bounded_row
+from dpmf.kernels.bounded_sums import copy_clipped
 from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.ridge import cholesky_solve
 
@@ -116,7 +116,7 @@ def grid_rows(U: NDArray[np.float32], radius: float, steps: float, rows: NDArray
     """
     row = np.empty(U.shape[1])
     for i in range(len(U)):
-        bounded_row(U, i, radius, row)
+        copy_clipped(U, i, radius, row)
         for k in range(len(row)):
             rows[i, k] = np.int64(row[k] * steps)
 

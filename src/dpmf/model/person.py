@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.als_implicit import solve_observers
+from dpmf.kernels.als_implicit import solve_implicit
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.ridge import Penalties, solve_people
 from dpmf.kernels.scores import NEVER, keep_best
@@ -153,14 +153,12 @@ def fold_in_many(
 
     rated, ridge = Csr(indptr, items, values), release.ridge
     penalties = Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
-    common = release.common if release.is_implicit else None  # once, before there are threads
+    owned_items = release.implicit_items if release.is_implicit else None  # once, before there are threads
 
     def solve(task: int) -> None:
         first, last = task * chunk, min((task + 1) * chunk, n_people)
-        if common is not None:
-            solve_observers(
-                indptr, items, first, last, release.item_factors, release.item_biases, *common, release.alpha, factors
-            )
+        if owned_items is not None:
+            solve_implicit(rated.pattern, first, last, owned_items, release.alpha, factors)
             return
         of_items = release.item_factors, release.item_biases, release.mean
         solve_people(rated, first, last, *of_items, penalties, biases, factors)

@@ -36,6 +36,7 @@ from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Id, Ids
 
 if TYPE_CHECKING:
+    from dpmf.kernels.als_implicit import ImplicitItems
     from dpmf.model.person import Person, Recommendation
 
 FORMAT_VERSION = 3  # the newest
@@ -107,11 +108,11 @@ class Release:
         return self.feedback == "implicit"
 
     @cached_property
-    def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.als_implicit`."""
-        from dpmf.kernels.als_implicit import common_of
+    def implicit_items(self) -> ImplicitItems:
+        """The items as fits to implicit feedback need them; see `dpmf.kernels.als_implicit`."""
+        from dpmf.kernels.als_implicit import prepare_items
 
-        return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
+        return prepare_items(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
     @cached_property
     def columns(self) -> NDArray[np.float32]:

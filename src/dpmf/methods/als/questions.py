@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
-from dpmf.kernels.held_out import HeldOut, add_held_out_residuals
+from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Floats, Integers, People, Question, Rated
 
@@ -93,9 +93,9 @@ class Residuals(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add residuals times factors to sums (out); every rating is predicted from the person's others."""
         fit, of, own = self.fit, people.counted, people.solving
-        numbers = HeldOut(fit.mean, fit.ridge_b, fit.ridge_u, fit.length, self.clip, self.radius, self.height)
-        ratings = of.indptr, of.items, of.values, own.indptr, own.items, own.values
-        add_held_out_residuals(*ratings, first, last, self.weights, people.shares, fit.c, fit.V, numbers, steps, sums)
+        numbers = HeldOutSettings(fit.mean, fit.ridge_b, fit.ridge_u, fit.length, self.clip, self.radius, self.height)
+        whose = self.weights, people.shares
+        add_held_out_residuals(of.csr, own.csr, first, last, *whose, fit.V, fit.c, numbers, steps, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,4 +137,5 @@ class Moments(Question):
         if self.weights is None:
             add_moments(first, last, shares, fitted.U, self.radius, steps, sums)
         else:
-            add_item_moments(of.indptr, of.items, first, last, self.weights, shares, fitted.U, self.radius, steps, sums)
+            whose = self.weights, shares, fitted.U
+            add_item_moments(of.csr.pattern, first, last, *whose, self.radius, steps, sums)

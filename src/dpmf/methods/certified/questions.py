@@ -188,8 +188,7 @@ class Counts(Question):
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's weights to sums (out)."""
-        of = people.counted
-        add_counts(of.indptr, of.items, first, last, self.weights, people.shares, steps, sums)
+        add_counts(people.counted.csr.pattern, first, last, self.weights, people.shares, steps, sums)
 
 
 class Noisy(NamedTuple):

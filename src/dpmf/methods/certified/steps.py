@@ -220,9 +220,9 @@ class Gradients(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's clipped gradient to sums (out)."""
         assert fitted is not None
-        ratings, fit = (people.counted.indptr, people.counted.items, people.counted.values), self.fit
+        ratings, fit = people.counted.csr, self.fit
         numbers = self.centre.height, CLIP, steps
-        add_clipped_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, sums)
+        add_clipped_gradients(ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, sums)
 
 
 @dataclass(eq=False)
