@@ -64,9 +64,7 @@ class Side:
         rows, values = np.empty_like(self.columns), np.empty_like(self.values)
 
         def scatter(piece: int) -> None:
-            scatter_rows(
-                self.indptr, self.columns, self.values, bounds[piece], bounds[piece + 1], places[piece], rows, values
-            )
+            scatter_rows(self.csr, bounds[piece], bounds[piece + 1], places[piece], rows, values)
 
         run_tasks(scatter, n_threads, n_threads)
         return Side(indptr, rows, values)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.stored import AnyRatings
 from dpmf.errors import BudgetExceeded
-from dpmf.kernels.regression import solve_given
+from dpmf.kernels.regression import solve_normal_equations
 from dpmf.methods.als.questions import RidgeFit
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.plan import Plan, Stage
@@ -135,7 +135,7 @@ class PublicObjective:
             ridge = self.regularization * len(self.ratings.pattern)
 
         def solve(start: int, stop: int) -> float:
-            solve_given(items.indptr, items.columns, start, stop, U, ridge, 0.0, right, V)
+            solve_normal_equations(items.csr.pattern, start, stop, U, ridge, 0.0, right, V)
             return 0.0
 
         items.visit(solve, n_threads)
