@@ -43,16 +43,8 @@ def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[n
         raise InvalidArgument(f"test={test} is not a fraction: give a number between 0 and 1, such as 0.1")
     chance = np.empty(len(ratings), np.float64)
     key = stream_key(seed, "split")
-    pair_uniforms(
-        key,
-        ratings.user_ids.keys,
-        ratings.catalogue.ids.keys,
-        ratings.indptr,
-        ratings.items,
-        0,
-        ratings.n_users,
-        chance,
-    )
+    of_users, of_items = ratings.user_ids.keys, ratings.catalogue.ids.keys
+    pair_uniforms(key, of_users, of_items, ratings.csr.pattern, 0, ratings.n_users, chance)
     if how == "random":
         return chance < test
     if how == "last" and ratings.timestamps is not None:

@@ -26,8 +26,6 @@ def trimmed(ratings: Ratings, most: int, *, seed: int) -> Ratings:
     if not len(ratings) or int(np.diff(ratings.indptr).max()) <= most:
         return ratings
     chance = np.empty(len(ratings))
-    pair_uniforms(
-        stream_key(seed, "trim"), ratings.user_ids.keys, ratings.catalogue.ids.keys, ratings.indptr, ratings.items,
-        0, ratings.n_users, chance,
-    )  # fmt: skip
+    key, of_users, of_items = stream_key(seed, "trim"), ratings.user_ids.keys, ratings.catalogue.ids.keys
+    pair_uniforms(key, of_users, of_items, ratings.csr.pattern, 0, ratings.n_users, chance)
     return ratings.select(place_within_user(ratings, chance) < most)
