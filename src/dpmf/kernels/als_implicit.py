@@ -1,4 +1,4 @@
-"""Least-squares fits to implicit feedback: the items of a catalogue that a person has, and those that they have not.
+"""Least-squares fits to implicit feedback: the items of a catalogue that a person has, and the rest.
 
 For one person who has the items O of a catalogue, minimise over u, p_j being 1 for items in O and 0 for the rest,
 

@@ -27,7 +27,7 @@ from dpmf.kernels.jit import kernel
 
 # A root of a sum of n squares is off by n · 2⁻⁵⁴ at most, relatively: that is 1.2e-7 for 2³¹ items, and this is more.
 SAFETY = 1.0 - 1e-6
-_LEAST_TOTAL = 1e-250  # a smaller sum of squares may be made of numbers with few digits, or have lost some altogether
+_LEAST_TOTAL = 1e-250  # squares that make up a smaller sum may have lost digits, or have underflowed altogether
 _ROOT_TWO = 2.0**0.5
 
 

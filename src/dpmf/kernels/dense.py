@@ -57,7 +57,7 @@ def rescale(row: NDArray[np.float64], length: float) -> None:
 
 @kernel
 def rescale_rows(start: int, stop: int, length: float, rows: NDArray[np.float32]) -> None:
-    """Scale rows start..stop-1 (out) to a length, except those that are 0."""
+    """Scale rows start..stop-1 (out) to a length, except rows of zeros."""
     row = np.empty(rows.shape[1])
     for i in range(start, stop):
         for k in range(len(row)):

@@ -86,7 +86,7 @@ def score_tile(
 def score_tile_reference(
     u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, count: int
 ) -> NDArray[np.float64]:
-    """Return what `score_tile` writes, for so many items."""
+    """Return what `score_tile` writes to a tile of `count` items."""
     tile = slice(first, first + count)
     return np.asarray(c[tile].astype(np.float64) + u.astype(np.float64) @ VT[:, tile])
 

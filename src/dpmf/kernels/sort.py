@@ -134,7 +134,7 @@ def latest_of_each_pair(
 ) -> int:
     """Mark in `keep` (out) the latest rating of every pair, pairs in order; return the number of the others.
 
-    The latest has the greatest timestamp, and among equal ones (or without any: an empty array) stands last.
+    The latest has the greatest timestamp, and among equal ones (or without any: an empty array) comes last.
     """
     dropped = 0
     p = 0
