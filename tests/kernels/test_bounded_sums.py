@@ -21,6 +21,7 @@ from dpmf.kernels.bounded_sums import (
     copy_clipped,
     symmetric,
     weight_normalizer,
+    weight_normalizer_reference,
 )
 from dpmf.kernels.csr import Csr, CsrPattern
 
@@ -102,6 +103,8 @@ def test_well_behaved_people_count_as_the_references_say(crowd: Crowd) -> None:
     assume(crowd.level > 1e9)
     for person in range(crowd.n_people):
         items, share, u = crowd.of(person)[0], float(crowd.shares[person]), crowd.U[person].astype(np.float64)
+        normalizer = weight_normalizer(crowd.pattern, crowd.weights, person)
+        assert normalizer == pytest.approx(weight_normalizer_reference(items, crowd.weights), rel=1e-12)
         expected = add_counts_reference(items, crowd.weights, share)
         agree(counts(crowd, person, person + 1) / steps_for(crowd, 1.0), expected, 1.0)
         shared = symmetric(moments(crowd, person, person + 1) / moment_steps(crowd), len(u))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.ridge import Penalties, solve_person_reference
+from dpmf.kernels.ridge import Penalties, solve_people_reference
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.model.person import fold_in_many
@@ -157,5 +157,5 @@ def test_many_people_are_folded_in_like_one(n_threads: int) -> None:
     penalties = Penalties(release.ridge.bias, release.ridge.factors, release.ridge.exponent)
     for user in (0, 255, 256, 699):
         of_items = release.item_factors, release.item_biases, release.mean
-        expected = solve_person_reference(*ratings.of_user(user), *of_items, penalties)
+        expected = solve_people_reference(*ratings.of_user(user), *of_items, penalties)
         np.testing.assert_allclose([biases[user], *factors[user]], expected, rtol=1e-3, atol=1e-5)

@@ -54,6 +54,11 @@ def weight_normalizer(rated: CsrPattern, weights: NDArray[np.float64], person: i
     return SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
 
 
+def weight_normalizer_reference(items: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Return what `weight_normalizer` returns, for valid items of one person and weights of ordinary size."""
+    return SAFETY / float(np.linalg.norm(weights[items]))
+
+
 @kernel
 def clip_norm(row: NDArray[np.float64], radius: float) -> None:
     """Scale row (out) down to a length below `radius`; set it to 0 if any number in it is not finite."""

@@ -8,7 +8,7 @@ with both ridges multiplied by n^exponent, n being the number of the person's ra
 
 >>> import numpy as np
 >>> V, c = np.eye(2), np.zeros(2)
->>> solve_person_reference(np.array([0]), np.array([4.0]), V, c, 3.0, Penalties(1e-9, 1.0, 0.0)).round(3).tolist()
+>>> solve_people_reference(np.array([0]), np.array([4.0]), V, c, 3.0, Penalties(1e-9, 1.0, 0.0)).round(3).tolist()
 [1.0, 0.0, 0.0]
 """
 
@@ -64,6 +64,11 @@ def cholesky_solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
             y[k] -= A[a, k] * y[a]
 
 
+def cholesky_solve_reference(A: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what `cholesky_solve` writes to y."""
+    return np.asarray(np.linalg.solve(A, y))
+
+
 @fast_kernel
 def solve_people(
     rated: Csr,
@@ -78,7 +83,7 @@ def solve_people(
 ) -> None:
     """Fit bias and factors of people start..stop-1; a person without ratings gets zeros.
 
-    The slow equivalent, for one person, is `solve_person_reference`.
+    The slow equivalent, for one person, is `solve_people_reference`.
     """
     indptr, items, values = rated
     ridge_b, ridge_u, exponent = penalties
@@ -144,7 +149,7 @@ def squared_errors(
     return total
 
 
-def solve_person_reference(
+def solve_people_reference(
     items: NDArray[Any],
     values: NDArray[Any],
     V: NDArray[Any],
