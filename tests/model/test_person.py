@@ -156,6 +156,7 @@ def test_many_people_are_folded_in_like_one(n_threads: int) -> None:
     biases, factors = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
     penalties = Penalties(release.ridge.bias, release.ridge.factors, release.ridge.exponent)
     for user in (0, 255, 256, 699):
-        of_items = release.item_factors, release.item_biases, release.mean
-        expected = solve_people_reference(*ratings.of_user(user), *of_items, penalties)
+        items, values = ratings.of_user(user)
+        V, c, mean = release.item_factors, release.item_biases, release.mean
+        expected = solve_people_reference(items, values, V, c, mean, penalties)
         np.testing.assert_allclose([biases[user], *factors[user]], expected, rtol=1e-3, atol=1e-5)
