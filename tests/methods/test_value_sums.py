@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpmf.methods.objective.value_sums import LEVELS, levels_of, public_products, release_products
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from dpmf.engine.sparse import SparseRows
+from dpmf.methods.objective.value_sums import LEVELS, levels_of, public_products, release_products
 from dpmf.privacy import GaussianEvent, NormNoiseEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
