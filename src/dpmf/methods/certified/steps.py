@@ -105,6 +105,11 @@ class StepPlan(Plan):
         return self.n_factors
 
     @property
+    def sum_size(self) -> int:
+        """The numbers that a step releases."""
+        return math.prod(self.shape)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the numbers that a step releases."""
         return self.n_items, self.n_factors + 1

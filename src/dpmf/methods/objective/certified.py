@@ -68,6 +68,11 @@ class ObjectivePlan(Plan):
         """The factors that an item gets."""
         return self.profiles.n_factors
 
+    @property
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once: a row for every item, or before for every user."""
+        return max(self.n_items, self.n_users if len(self.events()) > 1 else 0) * self.profiles.n_factors
+
     def events(self) -> tuple[PlannedEvent, ...]:
         """Return what will be released, with as much noise as the budgets ask for."""
         coordinates = self.n_items * self.profiles.n_factors
