@@ -39,9 +39,14 @@ def main() -> None:
     arguments = parser.parse_args()
     ratings = _load(arguments.data)
     both = race(
-        ratings, n_factors=arguments.factors, n_iterations=arguments.epochs, alpha=arguments.alpha,
-        regularization=arguments.regularization, seed=arguments.seed, n_threads=arguments.threads,
-    )  # fmt: skip
+        ratings,
+        n_factors=arguments.factors,
+        n_iterations=arguments.epochs,
+        alpha=arguments.alpha,
+        regularization=arguments.regularization,
+        seed=arguments.seed,
+        n_threads=arguments.threads,
+    )
     report = {
         "data": ratings.name or Path(arguments.data).stem,
         "ratings": len(ratings),
@@ -69,8 +74,15 @@ def _comparison(both: Race) -> list[dict[str, float]]:
     for epoch, point in enumerate(both.implicit, 1):
         ours = seconds_to(point.objective, both.dpmf)
         if ours is not None:
-            rows.append({"objective": point.objective, "epochs_of_implicit": epoch, "dpmf_seconds": ours,
-                         "implicit_seconds": point.seconds, "times_as_fast": point.seconds / ours})  # fmt: skip
+            rows.append(
+                {
+                    "objective": point.objective,
+                    "epochs_of_implicit": epoch,
+                    "dpmf_seconds": ours,
+                    "implicit_seconds": point.seconds,
+                    "times_as_fast": point.seconds / ours,
+                }
+            )
     return rows
 
 

@@ -59,9 +59,13 @@ def main() -> None:
     few = first_users(ratings, int(np.searchsorted(ratings.indptr, arguments.ratings)))
     with tempfile.TemporaryDirectory() as folder:
         np.savez(
-            f"{folder}/ratings.npz", users=few.users, items=few.items, values=few.values, n_items=few.n_items,
+            f"{folder}/ratings.npz",
+            users=few.users,
+            items=few.items,
+            values=few.values,
+            n_items=few.n_items,
             name=few.name,
-        )  # fmt: skip
+        )
         this = [sys.executable, __file__, f"{folder}/ratings.npz", str(arguments.out), "--counting"]
         this += ["--factors", arguments.factors]
         environment = {**os.environ, **_OLDER_CPU}

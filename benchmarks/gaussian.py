@@ -118,9 +118,14 @@ def _steps(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     centres: tuple[Literal["raw", "mean"], ...] = ("raw", "mean")
     for centering in centres:
         noisy = GaussianGD(
-            n_factors=arguments.factors, n_epochs=arguments.epochs, budget=Budget(1.0), eps_i=PUBLISHED["eps_i"],
-            mode="paper", centering=centering, items_public=True,
-        )  # fmt: skip
+            n_factors=arguments.factors,
+            n_epochs=arguments.epochs,
+            budget=Budget(1.0),
+            eps_i=PUBLISHED["eps_i"],
+            mode="paper",
+            centering=centering,
+            items_public=True,
+        )
         plain = replace(noisy, budget=_PLAIN, eps_i=None, clip=_NO_CLIP)
         kinds = {f"step {step:g}": replace(noisy, learning_rate=step) for step in SWEEPS["learning_rate"]}
         kinds |= {"no noise, no clip": plain, "until 1e-4": replace(noisy, n_epochs=_MANY, tolerance=1e-4)}
@@ -151,9 +156,13 @@ def _row(name: str, method: Method, ratings: Ratings, arguments: argparse.Namesp
     options = {"holdout": arguments.holdout, "seed": arguments.seed, "n_threads": arguments.threads}
     run = train_and_test(method, ratings, **options)
     return {
-        "kind": name, **run.accuracy, "epsilon": run.model.guarantee.epsilon, "mode": run.model.guarantee.mode,
-        "iterations": len(run.model.history), "epoch_seconds": run.epoch_seconds,
-    }  # fmt: skip
+        "kind": name,
+        **run.accuracy,
+        "epsilon": run.model.guarantee.epsilon,
+        "mode": run.model.guarantee.mode,
+        "iterations": len(run.model.history),
+        "epoch_seconds": run.epoch_seconds,
+    }
 
 
 _COMMANDS = {"speed": _speed, "accuracy": _accuracy, "steps": _steps, "certified": _certified}

@@ -126,9 +126,15 @@ def _claims(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict[st
     """Yield the figures of the published method, by its threshold."""
     for depth in map(int, arguments.depths.split(",")):
         method = Sketch(
-            n_factors=arguments.factors, budget=_PLAIN, depth=depth, gain=arguments.gain, mode="paper",
-            items_public=True, n_epochs=100, biases="means",
-        )  # fmt: skip
+            n_factors=arguments.factors,
+            budget=_PLAIN,
+            depth=depth,
+            gain=arguments.gain,
+            mode="paper",
+            items_public=True,
+            n_epochs=100,
+            biases="means",
+        )
         for epsilon in [*_numbers(arguments.epsilons, "2,4,8"), math.inf]:
             figures = _figures(replace(method, budget=Budget(epsilon)), ratings, arguments)
             yield {"depth": depth, "gain": arguments.gain, "claimed": str(epsilon), **figures}

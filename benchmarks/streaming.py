@@ -69,10 +69,16 @@ def main() -> None:
         for name in ("item_factors", "item_biases")
     )
     report = {
-        "ratings": len(ratings), "factors": arguments.factors, "memory": arguments.memory, "threads": available_cpus(),
-        "seconds_in_memory": seconds[0], "seconds_on_disk": seconds[1], "speed_ratio": statistics.median(ratios[1:]),
-        "first_epoch_ratio": ratios[0], "same_factors": same,
-    }  # fmt: skip
+        "ratings": len(ratings),
+        "factors": arguments.factors,
+        "memory": arguments.memory,
+        "threads": available_cpus(),
+        "seconds_in_memory": seconds[0],
+        "seconds_on_disk": seconds[1],
+        "speed_ratio": statistics.median(ratios[1:]),
+        "first_epoch_ratio": ratios[0],
+        "same_factors": same,
+    }
     print(json.dumps(report, indent=1))
 
 

@@ -8,13 +8,13 @@ were not taken: what a regularizer does to them depends on how they were made up
 
 from __future__ import annotations
 
-from experiments.balu2016 import penalties, regularizing, trading
+from experiments.balu2016 import penalties, regularization, tradeoff
 from experiments.figure import Figure
 
 FIGURES: dict[str, Figure] = {
-    "figure1": regularizing.FIGURE,
+    "figure1": regularization.FIGURE,
     "figure2": penalties.FIGURE,
-    "figure3": trading.ERRORS,
-    "figure4": trading.LEAKS,
-    "topusers": trading.TOP_USERS,
+    "figure3": tradeoff.ERRORS,
+    "figure4": tradeoff.LEAKS,
+    "topusers": tradeoff.TOP_USERS,
 }

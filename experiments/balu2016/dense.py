@@ -44,10 +44,15 @@ def fit_dense(method: Sketch, ratings: Ratings) -> Model:
     if not (np.isfinite(U).all() and np.isfinite(V).all()):
         raise DpmfError(f"training diverged at learning rate {method.learning_rate}: use a smaller one")
     release = Release(
-        items=ratings.catalogue, scale=ratings.scale, mean=grid.mean, item_factors=V * np.float32(math.sqrt(unit)),
-        item_biases=c, ridge=ridge_of(method.regularization, unit), configuration={"method": "dense"},
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=grid.mean,
+        item_factors=V * np.float32(math.sqrt(unit)),
+        item_biases=c,
+        ridge=ridge_of(method.regularization, unit),
+        configuration={"method": "dense"},
         guarantee=Guarantee.none(),
-    )  # fmt: skip
+    )
     return Model(release, ratings.user_ids, U * np.float32(math.sqrt(unit)), b, ratings.indptr, ratings.items, ())
 
 
@@ -67,9 +72,19 @@ def _run_epoch(
 
 @fast_kernel
 def dense_block(
-    users: Any, items: Any, codes: Any, values: Any, user_order: Any, item_order: Any, b: Any, c: Any, U: Any, V: Any,
-    eta: Any, lam: Any,
-) -> None:  # fmt: skip
+    users: Any,
+    items: Any,
+    codes: Any,
+    values: Any,
+    user_order: Any,
+    item_order: Any,
+    b: Any,
+    c: Any,
+    U: Any,
+    V: Any,
+    eta: Any,
+    lam: Any,
+) -> None:
     """Visit the ratings of a block in their order; U and V are changed."""
     for p in range(len(codes)):
         i, j = user_order[users[p]], item_order[items[p]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import FACTORS, GAINS, PENALTIES, Parts, Trial, searched
+from experiments.balu2016.runs import FACTORS, GAINS, PENALTIES, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:

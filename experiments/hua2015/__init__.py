@@ -8,9 +8,9 @@ of the first six. `--data` says which set it shall be here, so that both names o
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.hua2015 import distributions, heldout, increases, joining, protocol
+from experiments.hua2015 import churn, distributions, heldout, increases, protocol
 
-_KINDS = (distributions.TRUSTED, distributions.UNTRUSTED, distributions.CHANGING, increases.FIGURE, joining.FIGURE)
+_KINDS = (distributions.TRUSTED, distributions.UNTRUSTED, distributions.CHANGING, increases.FIGURE, churn.FIGURE)
 FIGURES: dict[str, Figure] = {
     f"figure{number}": figure for place, figure in enumerate(_KINDS) for number in (2 * place + 1, 2 * place + 2)
 }

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import DRAWN, budget_colour, budget_label, legend_below, style
 from experiments.hua2015.errors import BOUNDS, distribution, shortfall
-from experiments.hua2015.measuring import PUBLISHED, measure, trials_of
+from experiments.hua2015.measurements import PUBLISHED, measure, trials_of
+from experiments.hua2015.plots import DRAWN, budget_colour, budget_label, legend_below, style
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, of, shown, statement, verdict
+from experiments.hua2015.statements import STATED, of, shown, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -33,9 +33,7 @@ def predictions(U: NDArray[Any], V: NDArray[Any], ratings: Ratings) -> NDArray[n
     return found
 
 
-def figures_of(
-    predicted: NDArray[np.float64], values: NDArray[Any], scale: tuple[float, float]
-) -> dict[str, float]:  # fmt: skip
+def figures_of(predicted: NDArray[np.float64], values: NDArray[Any], scale: tuple[float, float]) -> dict[str, float]:
     """Return mean errors, of predictions as they are and clamped to the scale, and what part of errors is within …
 
     Predictions that are not finite have infinite errors.

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import DRAWN, composed_axis, legend_below, style
-from experiments.hua2015.measuring import AT
-from experiments.hua2015.measuring import measure as measured
+from experiments.hua2015.measurements import AT
+from experiments.hua2015.measurements import measure as measured
+from experiments.hua2015.plots import DRAWN, composed_axis, legend_below, style
 from experiments.hua2015.runs import NONE, WHOLE, Trial
-from experiments.hua2015.stated import NEAR, STATED, budgets_of, mean, of, statement, verdict
+from experiments.hua2015.statements import NEAR, STATED, budgets_of, mean, of, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import composed_axis, legend_below, style, symmetric_log
-from experiments.hua2015.measuring import rows_of
+from experiments.hua2015.measurements import rows_of
+from experiments.hua2015.plots import composed_axis, legend_below, style, symmetric_log
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, budgets_of, mean, of, statement, verdict
+from experiments.hua2015.statements import STATED, budgets_of, mean, of, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -10,10 +10,10 @@ from dpmf import Ratings
 from dpmf.federated.published import Scenario, simulate
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import draws_of, is_large
-from experiments.hua2015.drawing import style
 from experiments.hua2015.errors import figures_of, predictions
+from experiments.hua2015.plots import style
 from experiments.hua2015.rounds import Rounds
-from experiments.hua2015.stated import of, shown
+from experiments.hua2015.statements import of, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

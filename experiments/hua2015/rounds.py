@@ -126,9 +126,19 @@ class Rounds:
         sums, counts = np.zeros(self.V.shape, np.float32), np.zeros(of.n_items, np.int64)
         present = chosen[moments != BEFORE_ANSWERING]
         answer(
-            present, of.indptr, of.items, of.values, self.V.astype(np.float32), terms.rate, terms.user_penalty,
-            terms.radius, terms.limit, self.U, sums, counts,
-        )  # fmt: skip
+            present,
+            of.indptr,
+            of.items,
+            of.values,
+            self.V.astype(np.float32),
+            terms.rate,
+            terms.user_penalty,
+            terms.radius,
+            terms.limit,
+            self.U,
+            sums,
+            counts,
+        )
         there = np.flatnonzero(counts)
         k = counts[there, None].astype(np.float64)
         step = sums[there] / k
@@ -175,8 +185,14 @@ class Rounds:
         kept = of.select(np.repeat(~self.asked, np.diff(of.indptr)))
         mean, biases = on_scale(0.0, np.zeros(of.n_items, np.float32), of.scale)
         release = Release(
-            items=of.catalogue, scale=of.scale, mean=mean, item_factors=V, item_biases=biases,
-            ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0), configuration={}, guarantee=Guarantee.none(),
-        )  # fmt: skip
+            items=of.catalogue,
+            scale=of.scale,
+            mean=mean,
+            item_factors=V,
+            item_biases=biases,
+            ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0),
+            configuration={},
+            guarantee=Guarantee.none(),
+        )
         _, folded = fold_in_many(release, kept.indptr, kept.items, kept.values, n_threads)
         return np.where(self.asked[:, None], U, folded), V

@@ -125,25 +125,31 @@ class Part:
                 items.advance(plain.U, self.n_threads)
             return plain.U, items.V, 1.0
 
-        return self._course(at, advance)
+        return self._curve(at, advance)
 
     def _rounds(self, trial: Trial, at: Sequence[int]) -> list[dict[str, Any]]:
         epsilon = math.inf if trial.noise == NONE else trial.epsilon
         scenario = Scenario(
-            "s2" if trial.scenario == "S2" else "s3", max(at), epsilon, per_round=self.per_round, come=trial.come,
-            leave=trial.leave, n_factors=K, learning_rate=_RATE, regularization=_PENALTY, seed=self.seed,
-        )  # fmt: skip
+            "s2" if trial.scenario == "S2" else "s3",
+            max(at),
+            epsilon,
+            per_round=self.per_round,
+            come=trial.come,
+            leave=trial.leave,
+            n_factors=K,
+            learning_rate=_RATE,
+            regularization=_PENALTY,
+            seed=self.seed,
+        )
         rounds = Rounds(self.train, scenario, divided=trial.noise == DIVIDED)
 
         def advance(count: int) -> tuple[Floats, Floats, float]:
             rounds.play(count)
             return *rounds.profiles(self.n_threads), float(rounds.asked.mean())
 
-        return self._course(at, advance)
+        return self._curve(at, advance)
 
-    def _course(
-        self, at: Sequence[int], advance: Callable[[int], tuple[Floats, Floats, float]]
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    def _curve(self, at: Sequence[int], advance: Callable[[int], tuple[Floats, Floats, float]]) -> list[dict[str, Any]]:
         rows, done = [], 0
         for iterations in at:
             try:
@@ -161,15 +167,18 @@ class Part:
             predicted = predictions(U, V, self.test)
             clamped = np.clip(predicted, of.scale.lo, of.scale.hi)
             tested = {
-                "rmse": rmse(predicted - self.test.values), "clamped_rmse": rmse(clamped - self.test.values),
+                "rmse": rmse(predicted - self.test.values),
+                "clamped_rmse": rmse(clamped - self.test.values),
                 "baseline_rmse": rmse(baseline_errors(of, self.test)),
-            }  # fmt: skip
+            }
         return {"iterations": iterations, "took_part": took_part, **found, **tested}
 
     def _diverged(self, iterations: int) -> dict[str, Any]:
         tested = ("rmse", "clamped_rmse", "baseline_rmse") if self.test is not None else ()
         names = ("mean_error", "clamped_mean_error", *tested)
         return {
-            "iterations": iterations, "took_part": 1.0, **dict.fromkeys(names, math.inf),
+            "iterations": iterations,
+            "took_part": 1.0,
+            **dict.fromkeys(names, math.inf),
             **dict.fromkeys(map(column, BOUNDS), 0.0),
-        }  # fmt: skip
+        }

@@ -7,7 +7,7 @@ which is made up in the shape of that set. `pushing` has no number: it is what t
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.liu2015 import budgets, cores, epochs, popularity, pushing, runtime, tables, totals
+from experiments.liu2015 import budgets, cores, epochs, popularity, runtime, shilling, tables, totals
 
 FIGURES: dict[str, Figure] = {
     "figure1": popularity.FIGURE,
@@ -17,5 +17,5 @@ FIGURES: dict[str, Figure] = {
     "figure5": totals.FIGURE,
     "figure6": epochs.FIGURE,
     "figure7": budgets.FIGURE,
-    "pushing": pushing.FIGURE,
+    "pushing": shilling.FIGURE,
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpmf import ALS, SGLD, Budget
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from dpmf import Ratings
 from dpmf.bench.speed import bench
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.drawing import COLOURS, axes_of
-from experiments.liu2015.shapes import YAHOO, is_made_up, made_up
+from experiments.liu2015.plots import COLOURS, axes_of
+from experiments.liu2015.synthetic import YAHOO, is_synthetic, synthetic_like
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -27,9 +27,14 @@ _PART = {False: 100, True: 10}  # what a made-up set is divided by: small, and f
 _TURNS = 3
 _SHARE = 0.9  # of what threads gain that share nothing: less is no growth with the cores
 _KEPT = (
-    "updates_per_second", "one_thread_updates_per_second", "bfloat16_updates_per_second", "over_one_thread",
-    "roofline_updates_per_second", "one_thread_roofline_updates_per_second", "roofline_over_one_thread",
-)  # fmt: skip
+    "updates_per_second",
+    "one_thread_updates_per_second",
+    "bfloat16_updates_per_second",
+    "over_one_thread",
+    "roofline_updates_per_second",
+    "one_thread_roofline_updates_per_second",
+    "roofline_over_one_thread",
+)
 
 
 def measure(run: Run) -> list[Row]:
@@ -37,15 +42,15 @@ def measure(run: Run) -> list[Row]:
 
     @cache
     def ratings() -> Ratings:
-        if not is_made_up(run.data):
+        if not is_synthetic(run.data):
             return run.ratings()
-        with made_up(run.data, _PART[run.full]) as folder:
+        with synthetic_like(run.data, _PART[run.full]) as folder:
             return Ratings.read(folder)
 
     def speeds(threads: int) -> dict[str, Any]:
         (found,) = bench(ratings(), [_FACTORS], n_threads=threads, epochs=_TURNS, peers=False)
         sizes = {"users": ratings().n_users, "items": ratings().n_items, "ratings": len(ratings())}
-        return {"made_up": is_made_up(run.data), **sizes, **{name: found[name] for name in _KEPT}}
+        return {"made_up": is_synthetic(run.data), **sizes, **{name: found[name] for name in _KEPT}}
 
     return run.each([{"threads": threads} for threads in threads_up_to(run.n_threads)], speeds)
 
@@ -84,9 +89,13 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
     threads = [1, *(row["threads"] for row in rows)]
     for names, line, label, colour in (
         (("one_thread_updates_per_second", "updates_per_second"), "o-", "training", COLOURS[0]),
-        (("one_thread_roofline_updates_per_second", "roofline_updates_per_second"), "s--",
-         "the machine's limit: rows in the first-level cache", COLOURS[3]),
-    ):  # fmt: skip
+        (
+            ("one_thread_roofline_updates_per_second", "roofline_updates_per_second"),
+            "s--",
+            "the machine's limit: rows in the first-level cache",
+            COLOURS[3],
+        ),
+    ):
         speeds = [rows[0][names[0]], *(row[names[1]] for row in rows)]
         axes.plot(threads, [speed / 1e6 for speed in speeds], line, color=colour, label=label)
     packed = [row["bfloat16_updates_per_second"] / 1e6 for row in rows]

@@ -10,7 +10,7 @@ from dpmf import SGD, SGLD
 from dpmf.methods import Method
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpmf.ratings.formats.database import open_database
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.drawing import COLOURS, axes_of
-from experiments.liu2015.shapes import YAHOO, is_made_up, made_up
+from experiments.liu2015.plots import COLOURS, axes_of
+from experiments.liu2015.synthetic import YAHOO, is_synthetic, synthetic_like
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -29,25 +29,25 @@ _MANY, _SMALL_NUMBER = 0.1, 0.1  # of all items that are rated: how the paper's 
 
 def measure(run: Run) -> list[Row]:
     """Return one row for each range of numbers of ratings."""
-    if not is_made_up(run.data):
+    if not is_synthetic(run.data):
         ratings = run.ratings()
-        return rows_of(np.bincount(ratings.items), made_up=False)
-    with made_up(run.data, 1 if run.full else _SMALL) as folder, open_database() as connection:
+        return rows_of(np.bincount(ratings.items), synthetic=False)
+    with synthetic_like(run.data, 1 if run.full else _SMALL) as folder, open_database() as connection:
         found = connection.execute(
             "SELECT count(*) AS ratings FROM read_parquet($path) GROUP BY item",
             {"path": str(folder / "ratings.parquet")},
         ).fetchnumpy()
-    return rows_of(np.asarray(found["ratings"], np.int64), made_up=True)
+    return rows_of(np.asarray(found["ratings"], np.int64), synthetic=True)
 
 
-def rows_of(counts: NDArray[np.int64], *, made_up: bool) -> list[Row]:
+def rows_of(counts: NDArray[np.int64], *, synthetic: bool) -> list[Row]:
     """Return the rows for the numbers of ratings of all items."""
     counts = np.sort(counts[counts > 0])[::-1]
     ends = [step * 10**power for power in range(len(str(counts[0]))) for step in _STEPS]
     ends = [0, *(end for end in ends if end < counts[0]), int(counts[0])]
     running = np.cumsum(counts)
     same = {
-        "made_up": made_up,
+        "made_up": synthetic,
         "all_items": len(counts),
         "all_ratings": int(running[-1]),
         "items_with_half": int(np.searchsorted(running, running[-1] / 2)) + 1,

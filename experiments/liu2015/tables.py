@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpmf import SGLD
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.courses import COURSES
+from experiments.liu2015.curves import CURVES
 from experiments.liu2015.data import DATA, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -34,15 +34,15 @@ def measure(run: Run) -> list[Row]:
     parts = cache(partial(Parts.of, run))  # read when the first point needs them
 
     def times(factors: int, method: str) -> dict[str, Any]:
-        course = COURSES[method](parts(), factors, _MEASURED)
-        seconds = None if course is None else median(epoch.seconds for epoch in course)
+        curve = CURVES[method](parts(), factors, _MEASURED)
+        seconds = None if curve is None else median(epoch.seconds for epoch in curve)
         return {
             "ratings": len(parts().train),
             "epoch_seconds": seconds,
             "seconds": None if seconds is None else _EPOCHS * seconds,
         }
 
-    return run.each([{"factors": factors, "method": method} for factors in _FACTORS for method in COURSES], times)
+    return run.each([{"factors": factors, "method": method} for factors in _FACTORS for method in CURVES], times)
 
 
 def _times(rows: list[Row]) -> dict[int, dict[str, float]]:
@@ -85,12 +85,19 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
     for number, ((method, hatch), colour) in enumerate(zip(_HATCHES.items(), COLOURS, strict=False)):
         heights = [seconds.get(method, 0.0) for seconds in found.values()]
         if any(heights):
-            bars = axes.bar(places + 0.27 * (number - 1), heights, 0.25, color=colour, hatch=hatch, edgecolor="white",
-                            label=method)  # fmt: skip
+            bars = axes.bar(
+                places + 0.27 * (number - 1), heights, 0.25, color=colour, hatch=hatch, edgecolor="white", label=method
+            )
             axes.bar_label(bars, [f"{height:.3g}" for height in heights], fontsize="x-small")
     if _is_published_size(rows):
-        axes.plot(places - 0.27, [_PUBLISHED[factors] for factors in found], "D", color="black",
-                  markerfacecolor="white", label="published, C-SGD, 32 virtual CPUs")  # fmt: skip
+        axes.plot(
+            places - 0.27,
+            [_PUBLISHED[factors] for factors in found],
+            "D",
+            color="black",
+            markerfacecolor="white",
+            label="published, C-SGD, 32 virtual CPUs",
+        )
     axes.set_xticks(places, [str(factors) for factors in found])
     axes.legend(frameon=False, fontsize="small")
 

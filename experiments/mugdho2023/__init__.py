@@ -8,13 +8,13 @@ it shall be here, so that the three names of a kind are one figure; and figures 
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.mugdho2023 import budgets, factors, iterations, steps, timing
+from experiments.mugdho2023 import budgets, factors, iterations, steps, times
 
 _KINDS: tuple[tuple[range, Figure], ...] = (
     (range(1, 4), iterations.FIGURE),
     (range(4, 7), budgets.FIGURE),
     (range(7, 16), factors.FIGURE),
-    (range(16, 19), timing.FIGURE),
+    (range(16, 19), times.FIGURE),
 )
 FIGURES: dict[str, Figure] = {f"figure{number}": figure for numbers, figure in _KINDS for number in numbers}
 FIGURES["steps"] = steps.FIGURE

@@ -21,8 +21,10 @@ from dpmf.ratings.items import Items
 from experiments.figure import Run
 
 PUBLISHED_SHAPES = {
-    "ml-1m": (6_040, 3_706, 1_000_209), "netflix": (11_345, 5_466, 5_360_000), "anime": (4_623, 2_772, 1_540_000),
-}  # fmt: skip
+    "ml-1m": (6_040, 3_706, 1_000_209),
+    "netflix": (11_345, 5_466, 5_360_000),
+    "anime": (4_623, 2_772, 1_540_000),
+}
 """Users, items and ratings of the paper's data, by the name of the folder here."""
 
 _MANY_USERS = 100_000  # more than any of the paper's sets has: take a part
@@ -54,9 +56,11 @@ def dense_part(
     part = part.select(frequent[part.items])
     kept, catalogue = np.flatnonzero(frequent), part.catalogue
     items = Items.of(
-        catalogue.ids.array[kept], [catalogue.titles[one] for one in kept], [catalogue.genres[one] for one in kept],
+        catalogue.ids.array[kept],
+        [catalogue.titles[one] for one in kept],
+        [catalogue.genres[one] for one in kept],
         declared=catalogue.declared,
-    )  # fmt: skip
+    )
     return Ratings.of(
         part.user_ids.array[part.users], catalogue.ids.array[part.items], part.values, scale=part.scale, items=items
     )

@@ -119,9 +119,17 @@ def descend(train: Ratings, trial: Trial, *, n_threads: int) -> Iterator[Moment]
     if reading.averaged:
         pace, weights = _averaged(train, pace)
     state = FullGradients.start(
-        train, trial.n_factors, pace, centre=centre, unit=1.0, length=1.0, seed=trial.seed, clip=_CLIP,
-        user_clip=_CLIP if reading.users_clipped else math.inf, n_threads=n_threads,
-    )  # fmt: skip
+        train,
+        trial.n_factors,
+        pace,
+        centre=centre,
+        unit=1.0,
+        length=1.0,
+        seed=trial.seed,
+        clip=_CLIP,
+        user_clip=_CLIP if reading.users_clipped else math.inf,
+        n_threads=n_threads,
+    )
     sigma, number = trial.sigma(train.scale.hi - train.scale.lo), 0
     while True:
         drawn = None
@@ -140,7 +148,10 @@ def _averaged(train: Ratings, pace: Pace) -> tuple[Pace, Floats]:
     users = np.maximum(np.diff(train.indptr), 1).astype(np.float32)
     items = np.maximum(np.bincount(train.items, minlength=train.n_items), 1).astype(np.float32)
     slower = replace(
-        pace, user_steps=pace.user_steps / users, user_penalties=pace.user_penalties * users,
-        item_steps=pace.item_steps / items, item_penalties=pace.item_penalties * items,
-    )  # fmt: skip
+        pace,
+        user_steps=pace.user_steps / users,
+        user_penalties=pace.user_penalties * users,
+        item_steps=pace.item_steps / items,
+        item_penalties=pace.item_penalties * items,
+    )
     return slower, users[:, None]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.mugdho2023.drawing import draw_baseline, panels
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
+from experiments.mugdho2023.plots import draw_baseline, panels
 from experiments.mugdho2023.verdicts import Finding, by_reading, falls, of, shown, values_of
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def _judge_one(rows: list[Row]) -> Finding:
     text = f"from {start} after {first} iterations to, after {last}, " + ", ".join(
         f"{shown(curve[-1])} {_named(eps_i)}" for eps_i, curve in curves.items()
     )
-    jumps = {eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
-             for eps_i, curve in curves.items()}  # fmt: skip
+    jumps = {
+        eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
+        for eps_i, curve in curves.items()
+    }
     if any(jumps.values()):
         up = ", ".join(f"{shown(top)} {_named(eps_i)}" for eps_i, top in jumps.items() if 0 < top < math.inf)
         text += f", rising on the way to {up}" if up else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import READINGS, Trial
-from experiments.mugdho2023.drawing import draw_baseline
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
+from experiments.mugdho2023.plots import draw_baseline
 from experiments.mugdho2023.verdicts import of, shown, values_of
 
 if TYPE_CHECKING:

@@ -97,5 +97,9 @@ def test_the_list_has_every_figure_once(capsys: pytest.CaptureFixture[str]) -> N
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "mugdho2023"
     assert [line.split("  ")[1].strip() for line in shown[1:]] == [
-        "figure1 … figure3", "figure4 … figure6", "figure7 … figure15", "figure16 … figure18", "steps",
-    ]  # fmt: skip
+        "figure1 … figure3",
+        "figure4 … figure6",
+        "figure7 … figure15",
+        "figure16 … figure18",
+        "steps",
+    ]

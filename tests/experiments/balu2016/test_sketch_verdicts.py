@@ -9,7 +9,7 @@ import pytest
 from experiments.figure import Row
 from matplotlib.figure import Figure as Drawing
 
-from experiments.balu2016 import FIGURES, penalties, regularizing, trading
+from experiments.balu2016 import FIGURES, penalties, regularization, tradeoff
 
 PENALTIES = (1.0, 0.1, 0.0)
 
@@ -27,7 +27,7 @@ REGULARIZED = by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=
 
 
 def test_a_sketch_that_loses_least_without_a_penalty_held() -> None:
-    verdict = regularizing.judge(REGULARIZED)
+    verdict = regularization.judge(REGULARIZED)
     assert verdict.held is True
     assert "regular: 0.9500 without a penalty, 0.8500 at the best λ = 0.1" in verdict.sentence
     assert "k = 4 loses least without a penalty, and is the best there" in verdict.sentence
@@ -42,21 +42,21 @@ def test_a_sketch_that_loses_least_without_a_penalty_held() -> None:
     ],
 )
 def test_a_sketch_that_does_not_held_not(four: tuple[float, ...], words: str) -> None:
-    verdict = regularizing.judge(by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=four))
+    verdict = regularization.judge(by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=four))
     assert verdict.held is False
     assert words in verdict.sentence
 
 
 def test_nothing_can_be_told_from_a_sketch_that_learnt_nothing() -> None:
     rows = by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=(0.941, 0.94, 0.94))
-    verdict = regularizing.judge(rows)
+    verdict = regularization.judge(rows)
     assert verdict.held is None
     assert "k = 4 learns next to nothing: 0.9410 with the largest penalty, 0.9400 at the best" in verdict.sentence
 
 
 def test_nothing_can_be_told_from_a_run_that_diverged() -> None:
     rows = by_penalty(regular=(1.0, 0.85, math.inf), one=(1.0, 0.88, 0.97), four=(1.0, 0.86, 0.88))
-    assert regularizing.judge(rows).held is None
+    assert regularization.judge(rows).held is None
 
 
 def table(numbers: list[list[float]]) -> list[Row]:
@@ -114,14 +114,25 @@ def trade_off(**changes: float) -> list[Row]:
                         **changes,
                     }
                 )
-        rows.append({"factors": d, "gain": 0, "threshold": math.inf, "rmse": 0.85, "kld": 0.05,
-                     "rmse_top_users": 0.84, "kld_top_users": 0.04})  # fmt: skip
+        rows.append(
+            {
+                "factors": d,
+                "gain": 0,
+                "threshold": math.inf,
+                "rmse": 0.85,
+                "kld": 0.05,
+                "rmse_top_users": 0.84,
+                "kld_top_users": 0.04,
+            }
+        )
     return rows
 
 
 JUDGES: dict[str, Any] = {
-    "errors": trading.judge_errors, "leaks": trading.judge_leaks, "top users": trading.judge_top_users,
-}  # fmt: skip
+    "errors": tradeoff.judge_errors,
+    "leaks": tradeoff.judge_leaks,
+    "top users": tradeoff.judge_top_users,
+}
 
 
 def test_what_was_published_held_where_it_does() -> None:

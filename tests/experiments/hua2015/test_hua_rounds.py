@@ -12,7 +12,7 @@ from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
 from dpmf.federated.published import Scenario, Simulation
-from dpmf.ratings.synthetic import make as made
+from dpmf.ratings.synthetic import make as make_ratings
 
 SCENARIO = Scenario(
     "s3", rounds=12, epsilon=math.inf, per_round=20, n_factors=6, come=0.3, leave=0.2, items_public=True, seed=5
@@ -21,7 +21,7 @@ SCENARIO = Scenario(
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made(60, 30, mean_ratings=12)
+    return make_ratings(60, 30, mean_ratings=12)
 
 
 def _simulated(ratings: Ratings, scenario: Scenario) -> tuple[Simulation, Rounds]:

@@ -10,18 +10,28 @@ import pytest
 from experiments.figure import Row, Run, make
 from experiments.hua2015.errors import BOUNDS, column
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, from_on, verdict
+from experiments.hua2015.statements import STATED, from_on, verdict
 
 from dpmf import Ratings
-from dpmf.ratings.synthetic import make as made
-from experiments.hua2015 import FIGURES, distributions, heldout, increases, joining, measuring, protocol
+from dpmf.ratings.synthetic import make as make_ratings
+from experiments.hua2015 import FIGURES, churn, distributions, heldout, increases, measurements, protocol
 
 
 def _row(scenario: str, epsilon: float, iterations: int, noise: str = WHOLE, **values: Any) -> Row:
     return {
-        "data": "MovieLens", "draw": 0, "scenario": scenario, "epsilon": epsilon, "noise": noise, "come": 0.005,
-        "leave": 0.01, "iterations": iterations, "mean_error": 0.7, "increase": 0.0, "clamped_increase": 0.0, **values,
-    }  # fmt: skip
+        "data": "MovieLens",
+        "draw": 0,
+        "scenario": scenario,
+        "epsilon": epsilon,
+        "noise": noise,
+        "come": 0.005,
+        "leave": 0.01,
+        "iterations": iterations,
+        "mean_error": 0.7,
+        "increase": 0.0,
+        "clamped_increase": 0.0,
+        **values,
+    }
 
 
 def _increases(first: float, second: float, third: float) -> list[Row]:
@@ -121,7 +131,7 @@ def _probabilities(coming: tuple[float, ...], leaving: tuple[float, ...]) -> lis
     ],
 )
 def test_more_who_come_are_better(coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None) -> None:
-    found = joining.judge(_probabilities(coming, leaving))
+    found = churn.judge(_probabilities(coming, leaving))
     assert found.held is held
     assert "with the noise claimed from" in found.sentence
 
@@ -131,7 +141,7 @@ def test_probabilities_need_noise_and_none(missing: str, held: bool | None) -> N
     rows = [
         row for row in _probabilities((0.5, 0.2), (0.5, 0.45)) if row["noise"] != missing or "plain" in row.values()
     ]
-    assert joining.judge(rows).held is held
+    assert churn.judge(rows).held is held
 
 
 @pytest.mark.parametrize(("error", "held"), [(1.01, True), (1.3, False)])
@@ -163,11 +173,11 @@ def test_every_published_number_has_a_figure() -> None:
 @pytest.fixture
 def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
     """Let figures take made-up ratings and few iterations."""
-    few = made(600, 40, mean_ratings=10)
+    few = make_ratings(600, 40, mean_ratings=10)
     monkeypatch.setattr(Run, "ratings", lambda run: few)
-    monkeypatch.setattr(measuring, "AT", {"plain": (100,), "S1": (2, 5), "S2": (2, 5), "S3": (2, 5)})
-    for module in (joining, heldout):
-        monkeypatch.setattr(module, "AT", measuring.AT)
+    monkeypatch.setattr(measurements, "AT", {"plain": (100,), "S1": (2, 5), "S2": (2, 5), "S3": (2, 5)})
+    for module in (churn, heldout):
+        monkeypatch.setattr(module, "AT", measurements.AT)
     monkeypatch.setattr(protocol, "_ROUNDS", {"s2": 2, "s3": 3})
     return few
 
@@ -190,7 +200,7 @@ def test_increases_take_the_rows_of_other_figures(tmp_path: Path, monkeypatch: p
     def never(*_: Any, **__: Any) -> list[Row]:
         raise AssertionError("this was measured before")
 
-    monkeypatch.setattr(measuring, "measure", never)
+    monkeypatch.setattr(measurements, "measure", never)
     rows = increases.measure(Run("made", tmp_path / "figure7-made", n_threads=1))
     assert [row["scenario"] for row in rows].count("plain") == 1
     assert {row["scenario"] for row in rows} == {"plain", "S1", "S2", "S3"}

@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import FACTORS, GAINS, THRESHOLDS, Parts, Trial, searched
+from experiments.balu2016.runs import FACTORS, GAINS, THRESHOLDS, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:
@@ -43,8 +43,12 @@ def measure(run: Run) -> list[Row]:
         trial = settings(_DEPTH, factors, gain) if gain else settings(0, factors, 1.0)
         return {"rate": trial.rate, "penalty": trial.penalty, **parts.figures(replace(trial, threshold=threshold))}
 
-    points = [{"factors": d, "gain": gain, "threshold": threshold}
-              for d in factors for gain in gains for threshold in THRESHOLDS]  # fmt: skip
+    points = [
+        {"factors": d, "gain": gain, "threshold": threshold}
+        for d in factors
+        for gain in gains
+        for threshold in THRESHOLDS
+    ]
     return run.each([*points, *({"factors": d, "gain": 0, "threshold": math.inf} for d in factors)], one)
 
 

@@ -69,27 +69,27 @@ class Epoch(NamedTuple):
     average_rmse: float | None = None
 
 
-def sgd_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the course of descent with its defaults."""
+def sgd_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
+    """Return the curve of descent with its defaults."""
     # The part that is kept apart to stop early is the one that is held out: same fraction, same seed, same split.
     method = SGD(n_factors=n_factors, n_epochs=n_epochs, validation=HOLDOUT, patience=n_epochs, seed=parts.seed)
     _compile(SGD(n_factors=n_factors, n_epochs=1))
-    course = []
+    curve = []
     for record in method.fit(parts.ratings, n_threads=parts.n_threads).history:
         assert record.validation_rmse is not None
-        course.append(Epoch(record.seconds, record.validation_rmse))
-    return course
+        curve.append(Epoch(record.seconds, record.validation_rmse))
+    return curve
 
 
-def sgld_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the course of posterior sampling with its defaults, without a promise.
+def sgld_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
+    """Return the curve of posterior sampling with its defaults, without a promise.
 
     The error after an epoch is that of the draw; averages are over the draws of the second half of the epochs as far
     as there are any.
     """
     method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed).chosen()
     _compile(SGLD(n_factors=n_factors, n_epochs=1, budget=PLAIN))
-    course, total, count = [], np.zeros(len(parts.test)), 0
+    curve, total, count = [], np.zeros(len(parts.test)), 0
     with method.prepared(parts.train, None) as (counted, weights, bound):
         resources = Resources(parts.n_threads)
         chain = method.chain_on(counted, weights, bound, resources)
@@ -101,8 +101,8 @@ def sgld_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
             if epoch > n_epochs // 2:
                 total, count = total + predicted, count + 1
                 average = _error(total / count, parts.test)
-            course.append(Epoch(record.seconds, _error(predicted, parts.test), average))
-    return course
+            curve.append(Epoch(record.seconds, _error(predicted, parts.test), average))
+    return curve
 
 
 def _compile(method: Method) -> None:
@@ -133,19 +133,19 @@ def _error(predicted: NDArray[np.float64], test: Ratings) -> float:
     return rmse(np.clip(predicted, test.scale.lo, test.scale.hi) - test.values)
 
 
-def libmf_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | None:
-    """Return the course of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
+def libmf_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | None:
+    """Return the curve of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
     with tempfile.TemporaryDirectory(prefix="dpmf-peer-") as folder:
         for name, part in (("train", parts.train), ("test", parts.test)):
             np.save(Path(folder) / name, np.c_[part.users, part.items, part.values].astype(np.float32))
         found = ask("libmf", ["-c", _LIBMF, folder, *map(str, (n_factors, parts.n_threads, n_epochs))])
-    return None if found is None else course_of(found)
+    return None if found is None else curve_of(found)
 
 
-def course_of(moments: list[tuple[float, float]]) -> list[Epoch]:
-    """Return the course that moments and errors tell, the first epoch as long as the others on average.
+def curve_of(moments: list[tuple[float, float]]) -> list[Epoch]:
+    """Return the curve that moments and errors tell, the first epoch as long as the others on average.
 
-    >>> [epoch.seconds for epoch in course_of([(9.0, 1.0), (11.0, 0.9), (13.0, 0.8)])]
+    >>> [epoch.seconds for epoch in curve_of([(9.0, 1.0), (11.0, 0.9), (13.0, 0.8)])]
     [2.0, 2.0, 2.0]
     """
     seconds: list[Any] = np.diff([moment for moment, _ in moments]).tolist()
@@ -153,8 +153,8 @@ def course_of(moments: list[tuple[float, float]]) -> list[Epoch]:
     return [Epoch(one, error) for one, (_, error) in zip(seconds, moments, strict=True)]
 
 
-COURSES: dict[str, Callable[[Parts, int, int], list[Epoch] | None]] = {
-    "SGD": sgd_course,
-    "SGLD": sgld_course,
-    "LIBMF": libmf_course,
+CURVES: dict[str, Callable[[Parts, int, int], list[Epoch] | None]] = {
+    "SGD": sgd_curve,
+    "SGLD": sgld_curve,
+    "LIBMF": libmf_curve,
 }

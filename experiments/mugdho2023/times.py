@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import Trial, descend
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

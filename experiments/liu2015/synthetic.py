@@ -3,7 +3,7 @@
 `--data yahoo-music` stands for them. Users, items and ratings are cut down by the same factor, if at all.
 
 >>> from dpmf import Ratings
->>> with made_up("yahoo-music", 100_000) as folder:
+>>> with synthetic_like("yahoo-music", 100_000) as folder:
 ...     Ratings.read(folder).n_items
 6
 """
@@ -22,19 +22,23 @@ from dpmf.ratings.table import Scale
 YAHOO = "yahoo-music"
 
 
-def is_made_up(data: str) -> bool:
+def is_synthetic(data: str) -> bool:
     """Tell whether data have to be made up: they are Yahoo's by name, and nobody has put them where they are read."""
     return data == YAHOO and not folder_of(YAHOO).exists()
 
 
 @contextmanager
-def made_up(name: str, part: int) -> Iterator[Path]:
+def synthetic_like(name: str, part: int) -> Iterator[Path]:
     """Yield a folder of ratings in the shape of a set, divided by `part`; it is gone afterwards."""
     shape = find(name)
     with tempfile.TemporaryDirectory(prefix="dpmf-made-") as folder:
         path = Path(folder) / "ratings"
         write_synthetic(
-            path, n_ratings=shape.ratings // part, n_users=shape.users // part, n_items=shape.items // part,
-            scale=Scale(*shape.scale), name=f"made up like {name}",
-        )  # fmt: skip
+            path,
+            n_ratings=shape.ratings // part,
+            n_users=shape.users // part,
+            n_items=shape.items // part,
+            scale=Scale(*shape.scale),
+            name=f"made up like {name}",
+        )
         yield path

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import KINDS, Parts, Trial, searched
+from experiments.balu2016.runs import KINDS, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:

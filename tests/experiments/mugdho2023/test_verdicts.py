@@ -10,7 +10,7 @@ import pytest
 from experiments.figure import Row, Verdict
 from experiments.mugdho2023.verdicts import falls, means, rises, trend
 
-from experiments.mugdho2023 import FIGURES, budgets, factors, iterations, steps, timing
+from experiments.mugdho2023 import FIGURES, budgets, factors, iterations, steps, times
 
 READINGS = ("published, raw", "published, mean")
 
@@ -59,11 +59,18 @@ def test_the_verdict_is_on_the_published_reading_and_the_sentence_on_all() -> No
 def _settled(column: str, values: Mapping[float, tuple[float, float]], *, settled: bool = True) -> list[Row]:
     return [
         {
-            "reading": READINGS[0], "eps_i": 0.3, column: value, "rmse": rmse, "train_rmse": rmse - 0.1,
-            "epsilon": epsilon, "iterations": 100, "settled": settled, "baseline_rmse": 1.0,
+            "reading": READINGS[0],
+            "eps_i": 0.3,
+            column: value,
+            "rmse": rmse,
+            "train_rmse": rmse - 0.1,
+            "epsilon": epsilon,
+            "iterations": 100,
+            "settled": settled,
+            "baseline_rmse": 1.0,
         }
         for value, (rmse, epsilon) in values.items()
-    ]  # fmt: skip
+    ]
 
 
 def test_more_budget_is_less_error() -> None:
@@ -109,7 +116,7 @@ def _times(plain: tuple[float, ...], private: tuple[float, ...]) -> Verdict:
         {"n": n, "plain_milliseconds": one, "private_milliseconds": other, "ratio": other / one}
         for n, one, other in zip((20, 50, 100, 200), plain, private, strict=True)
     ]
-    return timing.judge(rows)
+    return times.judge(rows)
 
 
 def test_times_grow_linearly_and_noise_adds_little() -> None:

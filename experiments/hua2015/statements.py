@@ -104,8 +104,11 @@ def statement(rows: list[Row], scenario: str, value: Callable[[Row], float], mos
             text += f" (composed: {reached * (stated.iterations + 1):,.0f})"
     less = mean(of(there, noise=DIVIDED, epsilon=stated.epsilon), value)
     none = mean(of(there, noise=NONE), value)
-    aside = [f"{shown(one)} {word}" for one, word in ((less, "if noise is divided by the number of ratings"),
-                                                      (none, "without noise")) if one is not None]  # fmt: skip
+    aside = [
+        f"{shown(one)} {word}"
+        for one, word in ((less, "if noise is divided by the number of ratings"), (none, "without noise"))
+        if one is not None
+    ]
     return held, text + (f"; {', '.join(aside)}" if aside else "")
 
 

@@ -68,18 +68,31 @@ class Parts:
         rest, test = run.ratings().split(0.1, seed=run.seed)
         train, validation = rest.split(1 / 9, seed=run.seed + 1)
         return cls(
-            train, frequent(train, validation, _LEAST), frequent(train, test, _LEAST),
-            n_epochs=100 if run.full else 12, points=(5, 5) if run.full else (3, 4), seed=run.seed,
+            train,
+            frequent(train, validation, _LEAST),
+            frequent(train, test, _LEAST),
+            n_epochs=100 if run.full else 12,
+            points=(5, 5) if run.full else (3, 4),
+            seed=run.seed,
             n_threads=run.n_threads,
-        )  # fmt: skip
+        )
 
     def fit(self, trial: Trial) -> Model:
         """Learn from the training part, means subtracted."""
         method = Sketch(
-            n_factors=trial.factors, n_epochs=self.n_epochs, budget=Budget(trial.threshold), mode="paper",
-            depth=trial.depth or 1, gain=trial.gain, biases="means", learning_rate=trial.rate, decay=_DECAY,
-            regularization=trial.penalty, items_public=True, seed=self.seed,
-        )  # fmt: skip
+            n_factors=trial.factors,
+            n_epochs=self.n_epochs,
+            budget=Budget(trial.threshold),
+            mode="paper",
+            depth=trial.depth or 1,
+            gain=trial.gain,
+            biases="means",
+            learning_rate=trial.rate,
+            decay=_DECAY,
+            regularization=trial.penalty,
+            items_public=True,
+            seed=self.seed,
+        )
         return method.fit(self.train, n_threads=self.n_threads) if trial.depth else fit_dense(method, self.train)
 
     def loss(self, trial: Trial) -> float:

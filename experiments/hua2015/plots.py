@@ -29,9 +29,16 @@ def budget_colour(epsilon: float) -> str:
 def legend_below(axes: Any, columns: int, title: str | None = None) -> None:
     """Put the legend under the axes, where it hides nothing."""
     axes.legend(
-        fontsize="xx-small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, frameon=False,
-        handlelength=1.5, columnspacing=1.0, title=title, title_fontsize="xx-small",
-    )  # fmt: skip
+        fontsize="xx-small",
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        ncols=columns,
+        frameon=False,
+        handlelength=1.5,
+        columnspacing=1.0,
+        title=title,
+        title_fontsize="xx-small",
+    )
 
 
 def budget_label(row: Row) -> str:

@@ -36,9 +36,7 @@ def trials_of(scenario: str, run: Run) -> list[Trial]:
     ]
 
 
-def measure(
-    run: Run, trials: Iterable[Trial], at: Sequence[int] | None = None, *, holdout: float = 0.0
-) -> list[Row]:  # fmt: skip
+def measure(run: Run, trials: Iterable[Trial], at: Sequence[int] | None = None, *, holdout: float = 0.0) -> list[Row]:
     """Return rows of plain factorization and of all trials, with increases over the former.
 
     Args:

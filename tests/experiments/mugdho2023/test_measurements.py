@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from experiments.figure import Run, make
 from experiments.mugdho2023.descent import Trial
-from experiments.mugdho2023.measuring import SEARCHED, Parts
+from experiments.mugdho2023.measurements import SEARCHED, Parts
 
 from dpmf import Budget, GaussianGD, Ratings
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.ratings.synthetic import make as made
-from experiments.mugdho2023 import FIGURES, measuring, timing
+from dpmf.ratings.synthetic import make as make_ratings
+from experiments.mugdho2023 import FIGURES, measurements, times
 
 MOST = 8
 
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made(100, 40, mean_ratings=20)
+    return make_ratings(100, 40, mean_ratings=20)
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def parts(ratings: Ratings) -> Parts:
 def small(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let figures take made-up ratings and few iterations."""
     monkeypatch.setattr(Run, "ratings", lambda run: ratings)
-    monkeypatch.setattr(measuring, "_FEWEST", 2)
-    monkeypatch.setattr(measuring, "_MOST", MOST)
+    monkeypatch.setattr(measurements, "_FEWEST", 2)
+    monkeypatch.setattr(measurements, "_MOST", MOST)
 
 
 def test_errors_are_those_of_the_model(parts: Parts) -> None:
@@ -121,7 +121,7 @@ def test_a_step_is_searched_where_the_published_one_does_not_work(
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["figure1", "figure4", "figure7", "figure16", "steps"])
 def test_every_figure_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_TURNS", 1)
+    monkeypatch.setattr(times, "_TURNS", 1)
     out = tmp_path / f"{name}-made"
     verdict = make(FIGURES[name], Run("made", out, n_threads=1), "")
     assert verdict.sentence.endswith(".")

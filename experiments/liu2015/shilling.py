@@ -21,7 +21,7 @@ from dpmf.model import Model
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.accounts import KINDS, N_TARGETS, n_accounts, of_people, targets_of, with_accounts
 from experiments.liu2015.data import PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS
+from experiments.liu2015.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -57,11 +57,14 @@ def measure(run: Run) -> list[Row]:
     attacks = [(_NOBODY, None), *((kind, target) for kind in KINDS for target in range(N_TARGETS))]
     points = [
         {"method": method, "epsilon": epsilon, "draw": draw, "accounts": accounts, "target": target}
-        for method, epsilon, draws in (("SGD", None, 1), ("plain ALS", None, 1),
-                                       *(("certified ALS", epsilon, noise) for epsilon in _EPSILONS))
+        for method, epsilon, draws in (
+            ("SGD", None, 1),
+            ("plain ALS", None, 1),
+            *(("certified ALS", epsilon, noise) for epsilon in _EPSILONS),
+        )
         for draw in range(draws)
         for accounts, target in attacks
-    ]  # fmt: skip
+    ]
     return [row for found in run.each(points, trained) for row in _rows(found)]
 
 
@@ -84,12 +87,14 @@ def _seen(model: Model, targets: list[int], n_threads: int) -> list[dict[str, An
         others[users[model.seen_items == target]] = False
         predicted = release.mean + release.item_biases[target] + model.user_biases[others]
         predicted = predicted + model.user_factors[others] @ release.item_factors[target]
-        found.append({
-            "item": str(release.items.ids.array[target]),
-            "item_ratings": n_users - int(others.sum()),
-            "predicted": float(np.clip(predicted, release.scale.lo, release.scale.hi).mean()),
-            "in_top": float((recommended[others] == target).any(axis=1).mean()),
-        })  # fmt: skip
+        found.append(
+            {
+                "item": str(release.items.ids.array[target]),
+                "item_ratings": n_users - int(others.sum()),
+                "predicted": float(np.clip(predicted, release.scale.lo, release.scale.hi).mean()),
+                "in_top": float((recommended[others] == target).any(axis=1).mean()),
+            }
+        )
     return found
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import name_of
-from experiments.hua2015.drawing import style
-from experiments.hua2015.measuring import AT
-from experiments.hua2015.measuring import measure as measured
+from experiments.hua2015.measurements import AT
+from experiments.hua2015.measurements import measure as measured
+from experiments.hua2015.plots import style
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE, Trial, composed
-from experiments.hua2015.stated import STATED, Held, mean, of, shown, verdict
+from experiments.hua2015.statements import STATED, Held, mean, of, shown, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -55,7 +55,7 @@ def _judge_one(rows: list[Row], noise: str) -> Held:
     own = of(rows, scenario="S3", noise=noise)
     if not own:
         return None, f"{_WORDS[noise]} it was not run"
-    coming, leaving = (list(_course(own, varied).values()) for varied in ("come", "leave"))
+    coming, leaving = (list(_curve(own, varied).values()) for varied in ("come", "leave"))
     slack = max(_SLACK, _PART * abs(coming[0]))
     fell = coming[-1] < coming[0] - slack and all(after <= before + slack for before, after in pairwise(coming))
     wide, narrow = (max(values) - min(values) for values in (coming, leaving))
@@ -68,7 +68,7 @@ def _judge_one(rows: list[Row], noise: str) -> Held:
     return fell and narrow < wide, text
 
 
-def _course(rows: list[Row], varied: str) -> dict[float, float]:
+def _curve(rows: list[Row], varied: str) -> dict[float, float]:
     """Return increases by one of the probabilities, ascending, the other being what it usually is."""
     other = "leave" if varied == "come" else "come"
     own = of(rows, **{other: getattr(_USUAL, other)})
@@ -96,8 +96,8 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
             DIVIDED: f"noise divided by the ratings, ε = {epsilon:g}: no guarantee",
         }
         for axes, varied in zip(line, ("come", "leave"), strict=True):
-            course = _course(chosen, varied)
-            axes.plot(list(course), list(course.values()), "-o", color=f"C{_KINDS.index(noise)}")
+            curve = _curve(chosen, varied)
+            axes.plot(list(curve), list(curve.values()), "-o", color=f"C{_KINDS.index(noise)}")
             style(axes, "", "")
             axes.margins(y=0.3)
         line[0].set_title(titles[noise], fontsize="small", loc="left")

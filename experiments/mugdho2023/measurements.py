@@ -84,9 +84,7 @@ class Parts:
         def predict(task: int) -> None:
             first = task * _PAIRS_PER_TASK
             last = min(first + _PAIRS_PER_TASK, len(predicted))
-            predict_pairs(
-                users, self.test.items, moment.T, moment.X, no_b, no_c, moment.centre, first, last, predicted
-            )  # fmt: skip
+            predict_pairs(users, self.test.items, moment.T, moment.X, no_b, no_c, moment.centre, first, last, predicted)
 
         run_tasks(predict, -(-len(predicted) // _PAIRS_PER_TASK), self.n_threads)
         scale, given = self.test.scale, self.test.values
@@ -128,13 +126,20 @@ class Parts:
                 if done or moment.iterations == most:
                     break
         except InvalidArgument:
-            return {"iterations": moment.iterations + 1 if moment else 1, "settled": False, "epsilon": math.inf,
-                    **_DIVERGED}  # fmt: skip
+            return {
+                "iterations": moment.iterations + 1 if moment else 1,
+                "settled": False,
+                "epsilon": math.inf,
+                **_DIVERGED,
+            }
         assert moment is not None
         return {
-            "iterations": moment.iterations, "settled": done, "epsilon": trial.claimed(self.width, moment.iterations),
-            **self.errors(moment), "seconds": (time.perf_counter() - began) / moment.iterations,
-        }  # fmt: skip
+            "iterations": moment.iterations,
+            "settled": done,
+            "epsilon": trial.claimed(self.width, moment.iterations),
+            **self.errors(moment),
+            "seconds": (time.perf_counter() - began) / moment.iterations,
+        }
 
     def searched_step(self, trial: Trial) -> float:
         """Return the step that is best on a validation part, a tenth of the training ratings, after `half` as many."""
