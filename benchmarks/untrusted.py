@@ -1,11 +1,11 @@
-"""What it costs not to trust the recommender: accuracy of the certified protocol, and speed and bytes of both.
+"""The cost of an untrusted recommender: accuracy of the certified protocol, and speed and traffic of both protocols.
 
-python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
-python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
+    python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
+    python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
 
-`certified` prints errors on a held-out tenth beside those of a run in which one party holds all ratings, with as much
-noise as tolerating a twentieth of drop-outs and as many colluders asks for, and what passes per person and round.
-`published` times rounds of S3 and prints bytes, beside what Hua, Xia and Zhong report.
+`certified` prints errors on a held-out tenth of the ratings: with one party that holds all ratings, with the protocol,
+and with the protocol tolerating 5 % drop-outs and 5 % colluders; and the traffic per person and round. `published`
+times rounds of S3 and prints their traffic, beside the figures of Hua, Xia and Zhong.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int) 
             f"{errors[2]:.4f} tolerating 5 % drop-outs and 5 % colluders"
         )
         figures = tolerant[0].traffic.to_json()
-        words = {tolerant[0].agreement.ring(number).n_bytes for number in range(len(tolerant[0].agreement.rounds))}
+        sizes = {tolerant[0].agreement.ring(number).n_bytes for number in range(len(tolerant[0].agreement.rounds))}
         print(
-            f"  {tolerant[0].rounds} rounds in {tolerant[0].seconds:.1f} s, {sorted(words)} bytes a word; "
+            f"  {tolerant[0].rounds} rounds in {tolerant[0].seconds:.1f} s, {sorted(sizes)} bytes per ring element; "
             + ", ".join(f"{name} {figures[name]:.4g}" for name in _SHOWN)
         )
 
 
 def published(ratings: Ratings, rounds: int, per_round: int, epsilon: float, seed: int) -> None:
-    """Print what rounds of S3 take, and what is said of it."""
+    """Print the time and traffic of rounds of S3, beside the published figures."""
     scenario = Scenario("s3", rounds=rounds, epsilon=epsilon, per_round=per_round, items_public=True, seed=seed)
     outcome = simulate(ratings, scenario)
     figures = outcome.traffic.to_json()
@@ -72,7 +72,7 @@ def published(ratings: Ratings, rounds: int, per_round: int, epsilon: float, see
         f"{outcome.took_part:,} took part"
     )
     print(
-        f"{rounds:,} rounds of up to {per_round:,} people: {outcome.seconds:.1f} s in all, "
+        f"{rounds:,} rounds of up to {per_round:,} people: {outcome.seconds:.1f} s in total, "
         f"{1e3 * outcome.seconds / rounds:.1f} ms a round (published: 5 s)"
     )
     print(
@@ -81,7 +81,7 @@ def published(ratings: Ratings, rounds: int, per_round: int, epsilon: float, see
         f"{figures['most_bytes_from_third_party']:,.0f} (3 MB)"
     )
     print(
-        f"computing of a person {1e3 * figures['client_seconds']:.3f} ms (0.00057), of the third party "
+        f"computation of a person {1e3 * figures['client_seconds']:.3f} ms (0.00057), of the third party "
         f"{1e3 * figures['third_party_seconds']:.1f} ms (400)"
     )
 
