@@ -1,7 +1,7 @@
 """Figures 9 and 10: mean increase of errors in S3 against the probabilities of coming and of leaving.
 
-The paper does not say at which ε; it is that of its statement on S3. At that, noise is all there is to be seen, so that
-runs without noise stand beside it, and with `--full` also such with noise divided by the number of ratings.
+The paper does not say at which ε; here it is that of its statement on S3. Since noise hides everything else there, runs
+without noise are added, and with `--full` also runs with noise divided by the number of ratings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FULL, _SMALL = (0.005, 0.01, 0.015, 0.02), (0.005, 0.01, 0.02)
 _USUAL = Trial("S3")
-_SLACK, _PART = 0.01, 0.01  # of an increase, and of a huge one: what is smaller is next to nothing
+_SLACK, _PART = 0.01, 0.01  # absolute and relative: smaller changes of an increase are negligible
 _KINDS = (WHOLE, NONE, DIVIDED)
 _WORDS = {WHOLE: "with the noise claimed", NONE: "without noise", DIVIDED: "with noise divided by the ratings"}
 
@@ -46,7 +46,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the increase falls as more come, and changes less as more leave, with each kind of noise."""
+    """Judge whether the increase falls as more people come, and depends less on leaving, for each kind of noise."""
     kinds = [noise for noise in _KINDS if noise != DIVIDED or of(rows, noise=DIVIDED)]
     return verdict(_judge_one(rows, noise) for noise in kinds)
 
@@ -69,7 +69,7 @@ def _judge_one(rows: list[Row], noise: str) -> Held:
 
 
 def _curve(rows: list[Row], varied: str) -> dict[float, float]:
-    """Return increases by one of the probabilities, ascending, the other being what it usually is."""
+    """Return increases by one of the probabilities, ascending, with the other at its usual value."""
     other = "leave" if varied == "come" else "come"
     own = of(rows, **{other: getattr(_USUAL, other)})
     found = {
@@ -80,7 +80,7 @@ def _curve(rows: list[Row], varied: str) -> dict[float, float]:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a row of panels for each kind of noise, which are far apart, and a column for each probability."""
+    """Draw a row of panels for each kind of noise, and a column for each probability."""
     own = of(rows, scenario="S3")
     kinds = [noise for noise in _KINDS if of(own, noise=noise)]
     rounds = own[0]["iterations"]

@@ -1,6 +1,6 @@
 """Figures 7 and 8: mean increase of errors over plain factorization, against ε and iterations.
 
-They are views of the runs of figures 1 to 6, and take their rows if these were made.
+They are views of the runs of figures 1 to 6, and use their rows if these exist.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say of each scenario whether the increase is what is stated."""
+    """Judge for each scenario whether the increase is as stated."""
     data = rows[0]["data"]
     found = []
     for scenario in _SCENARIOS:
@@ -53,7 +53,7 @@ def _clamped(rows: list[Row], scenario: str) -> str:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a panel for each scenario: a line for each number of iterations, and what is stated."""
+    """Draw a panel for each scenario: a line for each number of iterations, and the stated increase."""
     drawing.set_size_inches(11, 5.6)
     panels = drawing.subplots(1, len(_SCENARIOS), sharey=True)
     for axes, scenario in zip(panels, _SCENARIOS, strict=True):

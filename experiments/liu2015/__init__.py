@@ -1,7 +1,7 @@
 """Figures of Liu, Wang and Smola (2015), "Fast differentially private matrix factorization".
 
-Figures 2, 3 and 5 are of time: run them on a machine that does nothing else. Figures 1 and 3 take `--data yahoo-music`,
-which is made up in the shape of that set. `pushing` has no number: it is what the paper claims and does not measure.
+Figures 2, 3 and 5 measure time: run them on an idle machine. Figures 1 and 3 take `--data yahoo-music`, synthetic
+ratings in the shape of that set. `pushing` has no number: it tests a claim that the paper does not measure.
 """
 
 from __future__ import annotations

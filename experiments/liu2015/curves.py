@@ -1,11 +1,11 @@
-"""How training goes, epoch by epoch: seconds of the epochs alone, and the error on held-out ratings after each.
+"""Training curves: the seconds of each epoch, and the error on held-out ratings after it.
 
-Errors are measured between epochs and take no part of their time, but for LIBMF, which measures its own: that is one
-visit of 1 % of the ratings without an update, and the length of its factors. Its first iteration cannot be told from
-what it does beforehand, and counts as long as the others are on average. It has no biases, and its errors are of
-predictions that are not clamped to the scale. Its penalty and rate are those with the lowest error after 15 iterations
-of six pairs tried on every tenth Netflix user with 128 factors: 0.03 and 0.05, without the penalty on absolute
-values that the Python package has by default. The others have their defaults.
+Errors are measured between epochs and are not part of their time, except for LIBMF, which measures its own: one visit
+of 1 % of the ratings without an update, and the norm of its factors. Its first iteration cannot be separated from its
+preparation, and counts as the average of the others. It has no biases, and its errors are of predictions not clamped to
+the scale. Its penalty and rate had the lowest error after 15 iterations among six pairs tried on every tenth
+Netflix user with 128 factors: 0.03 and 0.05, without the L1 penalty that the Python package has by default. The other
+methods have their defaults.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ print("RESULT", json.dumps([[moment - began, error] for moment, error in moments
 
 
 class Epoch(NamedTuple):
-    """The seconds of an epoch, and the error after it; of sampling, also that of averaged predictions."""
+    """The seconds of an epoch, the error after it, and for sampling also the error of averaged predictions."""
 
     seconds: float
     rmse: float
@@ -70,8 +70,8 @@ class Epoch(NamedTuple):
 
 
 def sgd_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the curve of descent with its defaults."""
-    # The part that is kept apart to stop early is the one that is held out: same fraction, same seed, same split.
+    """Return the training curve of descent with its defaults."""
+    # The validation part for early stopping is the held-out part: same fraction, same seed, same split.
     method = SGD(n_factors=n_factors, n_epochs=n_epochs, validation=HOLDOUT, patience=n_epochs, seed=parts.seed)
     _compile(SGD(n_factors=n_factors, n_epochs=1))
     curve = []
@@ -82,10 +82,9 @@ def sgd_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
 
 
 def sgld_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the curve of posterior sampling with its defaults, without a promise.
+    """Return the training curve of posterior sampling with its defaults, without a guarantee.
 
-    The error after an epoch is that of the draw; averages are over the draws of the second half of the epochs as far
-    as there are any.
+    The error after an epoch is that of the draw; averages are over the draws so far of the second half of the epochs.
     """
     method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed).chosen()
     _compile(SGLD(n_factors=n_factors, n_epochs=1, budget=PLAIN))
@@ -106,12 +105,12 @@ def sgld_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
 
 
 def _compile(method: Method) -> None:
-    """Let everything be compiled before an epoch is timed."""
+    """Compile everything before an epoch is timed."""
     method.fit(Ratings.of([1, 1, 2], [1, 2, 2], [1, 2, 3], scale=(1, 5)), n_threads=1)
 
 
 def _predictor(chain: Chain, test: Ratings, n_threads: int) -> Callable[[], NDArray[np.float64]]:
-    """Return what predicts test ratings from the chain's present factors, in the ratings' own units."""
+    """Return a function that predicts test ratings from the chain's current factors, in the units of the ratings."""
     state, layout = chain.state, chain.state.grid.layout
     users = np.argsort(layout.user_order)[test.users].astype(np.int32)
     items = np.argsort(layout.item_order)[test.items].astype(np.int32)
@@ -134,7 +133,7 @@ def _error(predicted: NDArray[np.float64], test: Ratings) -> float:
 
 
 def libmf_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | None:
-    """Return the curve of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
+    """Return the training curve of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
     with tempfile.TemporaryDirectory(prefix="dpmf-peer-") as folder:
         for name, part in (("train", parts.train), ("test", parts.test)):
             np.save(Path(folder) / name, np.c_[part.users, part.items, part.values].astype(np.float32))
@@ -143,7 +142,7 @@ def libmf_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | No
 
 
 def curve_of(moments: list[tuple[float, float]]) -> list[Epoch]:
-    """Return the curve that moments and errors tell, the first epoch as long as the others on average.
+    """Return the training curve for times and errors, the first epoch being the average of the others.
 
     >>> [epoch.seconds for epoch in curve_of([(9.0, 1.0), (11.0, 0.9), (13.0, 0.8)])]
     [2.0, 2.0, 2.0]

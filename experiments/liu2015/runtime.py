@@ -1,10 +1,10 @@
-"""Figure 2: error on held-out ratings against the time of training, for several numbers of factors.
+"""Figure 2: error on held-out ratings against training time, for several numbers of factors.
 
-The paper has GraphChi and GraphLab beside its own; here it is LIBMF, where it is installed, on the same ratings with
-as many threads, one after the other in one run. All have the published 15 epochs, but for LIBMF with many factors,
-whose iterations are long. The rate of descent falls towards the last epoch, so that it is best there; whoever wants
-less would ask for fewer epochs, and be there sooner than the line shows. The published 2048 factors are left out: with
-four times the 512 of `figure5`, an epoch of all of Netflix would take some 22 s, and LIBMF's some 40.
+The paper compares with GraphChi and GraphLab; here the peer is LIBMF, if it is installed, on the same ratings with the
+same number of threads, one after the other in one run. All have the published 15 epochs, except LIBMF with many
+factors, whose iterations are long. The learning rate of descent decays towards the last epoch, so the error is lowest
+there; a run with fewer epochs would reach a given error sooner than the line shows. The published 2048 factors are left
+out: with four times the 512 of `figure5`, an epoch of all of Netflix would take about 22 s, and LIBMF's about 40.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EPOCHS = 15
 _MANY_FACTORS, _FEW_EPOCHS = 512, 5  # of LIBMF
 _SOONER = 2.0  # times: "2-3 times faster"
 _COMPARABLE = 1.25  # times as long
-_CLAMPING = 0.001  # more than it would take off LIBMF's errors; 0.0006 on MovieLens 1M
+_CLAMPING = 0.001  # more than clamping would lower LIBMF's errors; 0.0006 on MovieLens 1M
 _LINES = {"SGD": "o-", "SGLD": "^-", "LIBMF": "s-"}
 
 
@@ -53,7 +53,7 @@ def _of(rows: list[Row], factors: int, method: str) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether descent comes to what both reach in half of the peer's time and ends lower, and sampling keeps up."""
+    """Judge whether descent reaches the common error in half the peer's time and ends lower, and sampling keeps up."""
     told, held, peers = [], True, 0
     numbers = sorted({row["factors"] for row in rows})
     for factors in numbers:

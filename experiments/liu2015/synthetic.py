@@ -1,6 +1,6 @@
-"""Ratings made up in the shape of a set that is not at hand: Yahoo's, of which the catalogue knows the size.
+"""Synthetic ratings in the shape of a set that is not at hand: Yahoo's, whose size the catalogue knows.
 
-`--data yahoo-music` stands for them. Users, items and ratings are cut down by the same factor, if at all.
+They are called `--data yahoo-music`. Users, items and ratings may be divided by a common factor.
 
 >>> from dpmf import Ratings
 >>> with synthetic_like("yahoo-music", 100_000) as folder:
@@ -15,23 +15,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpmf import Scale
 from dpmf.ratings.catalogue import find, folder_of
 from dpmf.ratings.store.synthetic import write_synthetic
-from dpmf.ratings.table import Scale
 
 YAHOO = "yahoo-music"
 
 
 def is_synthetic(data: str) -> bool:
-    """Tell whether data have to be made up: they are Yahoo's by name, and nobody has put them where they are read."""
+    """Tell whether data have to be synthetic: Yahoo's by name, and not in the folder of downloaded sets."""
     return data == YAHOO and not folder_of(YAHOO).exists()
 
 
 @contextmanager
 def synthetic_like(name: str, part: int) -> Iterator[Path]:
-    """Yield a folder of ratings in the shape of a set, divided by `part`; it is gone afterwards."""
+    """Yield a temporary folder of ratings in the shape of a set, divided by `part`."""
     shape = find(name)
-    with tempfile.TemporaryDirectory(prefix="dpmf-made-") as folder:
+    with tempfile.TemporaryDirectory(prefix="dpmf-synthetic-") as folder:
         path = Path(folder) / "ratings"
         write_synthetic(
             path,
@@ -39,6 +39,6 @@ def synthetic_like(name: str, part: int) -> Iterator[Path]:
             n_users=shape.users // part,
             n_items=shape.items // part,
             scale=Scale(*shape.scale),
-            name=f"made up like {name}",
+            name=f"synthetic, like {name}",
         )
         yield path

@@ -1,7 +1,7 @@
-"""Figure 5: how long 15 epochs take, of all methods, for several numbers of factors.
+"""Figure 5: the time of 15 epochs of each method, for several numbers of factors.
 
-A few epochs of each are measured, and the median counts 15 times. The published times are of other machines with other
-numbers of processors: they are shown beside, for all of Netflix alone, and compared with nothing.
+It is 15 times the median of a few measured epochs. The published times are from other machines with other numbers of
+processors: they are shown for reference, for all of Netflix only, and do not enter the verdict.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FACTORS = (128, 256, 512)
 _EPOCHS, _MEASURED = 15, 3
 _PUBLISHED = {128: 48.0, 256: 63.0, 512: 83.0}  # seconds of 15 epochs of C-SGD on Netflix, with 32 virtual CPUs
-_PUBLISHED_RATINGS = 90_000_000  # fewer are not all of Netflix
+_PUBLISHED_RATINGS = 90_000_000  # fewer are only a part of Netflix
 _SOONER = 2.0  # times, at least: "2 to 3 times faster" than the next one
 _COMPARABLE = 1.25  # times as long
 _HATCHES = {"SGD": "", "SGLD": "///", "LIBMF": "..."}
@@ -46,7 +46,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def _times(rows: list[Row]) -> dict[int, dict[str, float]]:
-    """Return the seconds of 15 epochs by factors and method, without methods that were not there."""
+    """Return the seconds of 15 epochs by factors and method, without peers that are not installed."""
     found: dict[int, dict[str, float]] = {}
     for row in rows:
         if row["seconds"] is not None:
@@ -55,7 +55,7 @@ def _times(rows: list[Row]) -> dict[int, dict[str, float]]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether descent takes half as long as the peer at most, and sampling about as long as the peer."""
+    """Judge whether descent takes at most half the peer's time, and sampling about the same time as the peer."""
     told, held, peers = [], True, 0
     for factors, seconds in _times(rows).items():
         told.append(f"K = {factors}: " + ", ".join(f"{method} {time:.3g} s" for method, time in seconds.items()))

@@ -1,8 +1,8 @@
 """Figures of Mugdho and Imtiaz (2023), "Privacy-preserving matrix factorization … using Gaussian mechanism".
 
-The paper has each kind of figure three times: for MovieLens 1M, Netflix and Anime, in this order. `--data` says which
-it shall be here, so that the three names of a kind are one figure; and figures 7 to 15 are views of the same runs.
-`steps` has the step sizes that the paper varies, in all readings of its pseudocode (`descent.READINGS`).
+The paper has each kind of figure three times: for MovieLens 1M, Netflix and Anime, in this order. Here `--data` chooses
+the data set, so the three names of a kind are one figure; figures 7 to 15 are views of the same runs. `steps` varies
+the step size as the paper does, in all readings of its pseudocode (`descent.READINGS`).
 """
 
 from __future__ import annotations

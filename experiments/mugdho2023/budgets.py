@@ -41,7 +41,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the error falls and the overall ε rises as eps_i grows."""
+    """Judge whether the error falls and the overall ε rises as eps_i grows."""
     return by_reading(rows, _judge_one)
 
 

@@ -43,7 +43,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the error falls and the overall ε rises as n grows, with the published eps_i."""
+    """Judge whether the error falls and the overall ε rises as n grows, with the published eps_i."""
     return by_reading(of(rows, eps_i=PUBLISHED["eps_i"]), _judge_one)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _AT = (10, 25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000)
 _SMALL = (0.15, 0.30)
-_JUMP = 1.05  # an error that rises by more between two points does not fall with iterations
+_JUMP = 1.05  # a larger rise between two points does not count as falling
 
 
 def measure(run: Run) -> list[Row]:
@@ -50,7 +50,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether errors fall with iterations, and end the higher the smaller eps_i is."""
+    """Judge whether errors fall with iterations, and end higher for smaller eps_i."""
     return by_reading(rows, _judge_one)
 
 

@@ -1,4 +1,4 @@
-"""A figure: its rows, picture and verdict; what an interruption leaves."""
+"""A figure: its rows, plot and verdict, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path
     assert (first, then) == ([1, 2], [3])
 
 
-def test_another_seed_does_not_take_up_what_was_kept(tmp_path: Path) -> None:
+def test_another_seed_does_not_resume_the_journal(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(_figure([], breaks_at=3), Run("made", tmp_path / "f"), "")
     then: list[int] = []

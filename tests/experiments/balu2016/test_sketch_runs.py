@@ -1,4 +1,4 @@
-"""The three parts, regular factorization beside a wide sketch, the search, and every figure on made-up ratings."""
+"""The three parts, regular factorization beside a wide sketch, the search, and every figure on synthetic ratings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of rows: each verdict both ways, and one that cannot be told."""
+"""Verdicts on rows: each of them both ways, and inconclusive ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_penalty_that_does_not_held_not(change: dict[int, list[float]], words:
 
 
 def trade_off(**changes: float) -> list[Row]:
-    """Return rows in which everything that was published holds, but for one number that is changed in all of them."""
+    """Return rows in which every published finding holds, except for numbers that are changed in all of them."""
     rows = []
     for d in (8, 32):
         for gain in (1, 4):

@@ -1,4 +1,4 @@
-"""Which ratings are taken, what is measured of errors, and what a run gives."""
+"""The ratings that are used, the measures of errors, and the results of runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on made-up rows, and every figure of the paper on made-up ratings from end to end."""
+"""Verdicts on synthetic rows, and every figure of the paper on synthetic ratings from end to end."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_every_published_number_has_a_figure() -> None:
 
 @pytest.fixture
 def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
-    """Let figures take made-up ratings and few iterations."""
+    """Make figures use synthetic ratings and few iterations."""
     few = make_ratings(600, 40, mean_ratings=10)
     monkeypatch.setattr(Run, "ratings", lambda run: few)
     monkeypatch.setattr(measurements, "AT", {"plain": (100,), "S1": (2, 5), "S2": (2, 5), "S3": (2, 5)})

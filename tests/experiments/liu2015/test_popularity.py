@@ -37,7 +37,7 @@ def test_both_ends_of_the_distribution_are_judged(n_rare: int, n_popular: int, h
     assert FIGURES["figure1"].judge(rows_of(counts, synthetic=False)).held is held
     verdict = FIGURES["figure1"].judge(rows_of(counts, synthetic=True))
     assert verdict.held is None
-    assert "made up" in verdict.sentence
+    assert "synthetic" in verdict.sentence
 
 
 @pytest.mark.parametrize("data", ["made", "yahoo-music"])

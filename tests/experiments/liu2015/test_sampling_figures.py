@@ -1,4 +1,4 @@
-"""Figures of Liu, Wang and Smola: what they measure on made-up ratings, and what they say of it."""
+"""Figures of Liu, Wang and Smola: measurements on synthetic ratings, and verdicts."""
 
 from __future__ import annotations
 

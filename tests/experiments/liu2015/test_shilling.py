@@ -1,4 +1,4 @@
-"""Made-up accounts that push an item: how they are made, and how what they do is judged."""
+"""Fake accounts that push an item: how they are generated, and how their effect is judged."""
 
 from __future__ import annotations
 

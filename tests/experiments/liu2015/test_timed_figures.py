@@ -1,4 +1,4 @@
-"""Figures 2, 3 and 5: what is measured on made-up ratings without peers, and what is said of times that are made up."""
+"""Figures 2, 3 and 5: measurements on synthetic ratings without peers, and verdicts on synthetic times."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_cores_are_judged_beside_what_the_machine_gives(
 ) -> None:
     verdict = FIGURES["figure3"].judge(_cores(threads, gain, limit))
     assert verdict.held is held
-    assert verdict.sentence.endswith("7 ratings, made up.")
+    assert verdict.sentence.endswith("7 ratings, synthetic.")
 
 
 def test_the_figure_of_cores_is_made_of_a_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

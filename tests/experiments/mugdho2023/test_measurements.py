@@ -1,4 +1,4 @@
-"""What is measured of a run, and every figure of the paper on made-up ratings from end to end."""
+"""Measurements of a run, and every figure of the paper on synthetic ratings from end to end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parts(ratings: Ratings) -> Parts:
 
 @pytest.fixture
 def small(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let figures take made-up ratings and few iterations."""
+    """Make figures use synthetic ratings and few iterations."""
     monkeypatch.setattr(Run, "ratings", lambda run: ratings)
     monkeypatch.setattr(measurements, "_FEWEST", 2)
     monkeypatch.setattr(measurements, "_MOST", MOST)
