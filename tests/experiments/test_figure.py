@@ -75,7 +75,7 @@ def test_rows_are_drawn_and_judged_again_without_measuring(tmp_path: Path) -> No
     assert (facts["held"], facts["command"]) == (False, "the command")
 
 
-def test_nothing_can_be_drawn_again_that_was_not_made(tmp_path: Path) -> None:
+def test_redrawing_needs_an_earlier_run(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="make the figure first"):
         remake(_figure([]), Run("made", tmp_path / "f"))
 

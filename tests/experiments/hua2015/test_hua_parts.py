@@ -47,7 +47,7 @@ def test_draws_differ_and_come_back_with_their_seed() -> None:
 
 
 @pytest.mark.parametrize(("full", "draws"), [(False, 1), (True, 3)])
-def test_only_of_large_sets_some_items_are_drawn(
+def test_items_are_drawn_only_from_large_sets(
     ratings: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool, draws: int
 ) -> None:
     run = Run("made", tmp_path / "f", full=full)

@@ -55,7 +55,7 @@ def test_increases_hold_if_all_are_as_stated() -> None:
     assert "reached" not in verdict.sentence
 
 
-def test_increases_that_are_larger_do_not() -> None:
+def test_larger_increases_do_not_hold() -> None:
     verdict = increases.judge(_increases(0.0, 40.0, 0.01))
     assert verdict.held is False
     assert "S2 at ε = 0.15 after 100 iterations: 40 (20.000 clamped), where about 0 is stated" in verdict.sentence
@@ -63,7 +63,7 @@ def test_increases_that_are_larger_do_not() -> None:
     assert "0.002 if noise is divided by the number of ratings, -0.003 without noise" in verdict.sentence
 
 
-def test_increases_after_fewer_rounds_cannot_tell() -> None:
+def test_increases_after_fewer_rounds_are_inconclusive() -> None:
     rows = [{**row, "iterations": min(row["iterations"], 1000)} for row in _increases(0.0, 0.0, 5.0)]
     verdict = increases.judge(rows)
     assert verdict.held is None
@@ -77,7 +77,7 @@ def test_an_epsilon_counts_if_all_larger_ones_do_too() -> None:
     assert from_on(rows, lambda row: float(row["y"]), 9.0) == 1
 
 
-def test_one_that_did_not_hold_weighs_more_than_one_that_cannot_be_told() -> None:
+def test_a_finding_that_does_not_hold_outweighs_an_inconclusive_one() -> None:
     assert verdict([(True, "a"), (True, "b")]).held is True
     assert verdict([(True, "a"), (None, "b")]).held is None
     assert verdict([(None, "a"), (False, "b")]).held is False
@@ -130,7 +130,9 @@ def _probabilities(coming: tuple[float, ...], leaving: tuple[float, ...]) -> lis
         ((0.5, 0.495), (0.5, 0.505), None),
     ],
 )
-def test_more_who_come_are_better(coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None) -> None:
+def test_the_increase_falls_as_more_people_come(
+    coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None
+) -> None:
     found = churn.judge(_probabilities(coming, leaving))
     assert found.held is held
     assert "with the noise claimed from" in found.sentence
@@ -156,7 +158,7 @@ def test_held_out_errors_are_compared_with_plain_factorization(error: float, hel
 
 
 @pytest.mark.parametrize(("clear", "held"), [(1.02, True), (1.1, False)])
-def test_the_protocol_and_the_clear_agree_or_not(clear: float, held: bool) -> None:
+def test_protocol_and_clear_rounds_are_compared(clear: float, held: bool) -> None:
     rows = [
         {"scenario": "s2", "epsilon": 1.0, "kind": kind, "mean_error": error}
         for kind, error in (("protocol", 1.0), ("in the clear", clear))

@@ -68,7 +68,7 @@ def test_targets_are_neither_the_rarest_nor_popular(honest: Ratings) -> None:
     assert np.quantile(counts, 0.15) <= chosen.min() <= chosen.max() <= np.quantile(counts, 0.75)
 
 
-def test_a_model_of_people_alone_says_the_same_about_them(honest: Ratings) -> None:
+def test_removing_accounts_keeps_the_predictions_of_users(honest: Ratings) -> None:
     pushed = with_accounts(honest, target=9, n_accounts=20, kind="short", seed=1)
     model = SGD(n_factors=2, n_epochs=2).fit(pushed, n_threads=1)
     alone = of_people(model, honest)
@@ -98,7 +98,7 @@ def _rows(shifts: dict[tuple[str, float | None], float]) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize(("shift", "held"), [(0.2, True), (0.4, False)])
-def test_robust_is_what_moves_at_most_half_as_far(shift: float, held: bool) -> None:
+def test_robust_models_shift_at_most_half_as_far(shift: float, held: bool) -> None:
     rows = _rows(
         {("SGD", None): 0.5, ("plain ALS", None): 0.6, ("certified ALS", 5.0): 0.1, ("certified ALS", 1.0): shift}
     )

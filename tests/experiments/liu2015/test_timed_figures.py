@@ -27,7 +27,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Parts:
     return Parts.of(Run("made", tmp_path / "figure", n_threads=1, seed=3))
 
 
-def test_descent_is_measured_on_what_everybody_is_tested_on(parts: Parts) -> None:
+def test_descent_is_measured_on_the_common_test_part(parts: Parts) -> None:
     curve = sgd_curve(parts, 4, 3)
     train, test = parts.ratings.split(HOLDOUT, seed=3)
     model = SGD(n_factors=4, n_epochs=3, seed=3).chosen_for(parts.ratings).fit(train, n_threads=1)
@@ -123,12 +123,12 @@ def _judge_courses(errors: dict[str, list[float]], seconds: dict[str, float]) ->
         (0.80, 5.0, 9.0, False),
     ],
 )
-def test_courses_are_judged_by_error_and_time(last: float, seconds: float, sampling: float, held: bool) -> None:
+def test_curves_are_judged_by_error_and_time(last: float, seconds: float, sampling: float, held: bool) -> None:
     errors = {"SGD": [0.9, last], "SGLD": [0.95, 0.9], "LIBMF": [0.92, 0.85]}
     assert _judge_courses(errors, {"SGD": 1.0, "SGLD": sampling, "LIBMF": seconds}).held is held
 
 
-def test_times_are_compared_at_what_both_reach() -> None:
+def test_times_are_compared_at_the_error_both_reach() -> None:
     errors = {"SGD": [0.9, 0.8, 0.7], "SGLD": [0.9] * 3, "LIBMF": [0.95, 0.8, 0.9]}
     verdict = _judge_courses(errors, {"SGD": 1.0, "SGLD": 2.0, "LIBMF": 7.0})
     assert "0.8000 takes SGD 2 s and LIBMF 14, 7.0 times as long" in verdict.sentence
@@ -169,7 +169,7 @@ def _cores(threads: int, gain: float, limit: float) -> list[Row]:
     ("threads", "gain", "limit", "held"),
     [(2, 1.8, 1.9, True), (2, 1.3, 1.9, False), (2, 0.9, 0.9, False), (1, 1, 1, None)],
 )
-def test_cores_are_judged_beside_what_the_machine_gives(
+def test_cores_are_judged_against_the_limit_of_the_machine(
     threads: int, gain: float, limit: float, held: bool | None
 ) -> None:
     verdict = FIGURES["figure3"].judge(_cores(threads, gain, limit))
@@ -177,7 +177,7 @@ def test_cores_are_judged_beside_what_the_machine_gives(
     assert verdict.sentence.endswith("7 ratings, synthetic.")
 
 
-def test_the_figure_of_cores_is_made_of_a_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_figure_of_cores_uses_synthetic_ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def bench(ratings: Ratings, factors: list[int], **options: Any) -> list[Row]:
         assert (ratings.n_items, factors, options["peers"]) == (62, [2048], False)
         return [dict.fromkeys(cores._KEPT, 1000000.0)]

@@ -75,7 +75,7 @@ def test_a_run_settles_where_the_training_error_stops_changing(parts: Parts) -> 
     assert (found["iterations"], found["settled"]) == (expected, True)
 
 
-def test_a_fifth_of_the_iterations_is_made_in_any_case(parts: Parts) -> None:
+def test_a_fifth_of_the_iterations_is_always_run(parts: Parts) -> None:
     found = parts.settled(Trial(n_factors=4), most=50, tolerance=math.inf)
     assert (found["iterations"], found["settled"]) == (10, True)
 
