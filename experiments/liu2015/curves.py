@@ -86,7 +86,7 @@ def sgld_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
 
     The error after an epoch is that of the draw; averages are over the draws so far of the second half of the epochs.
     """
-    method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed).chosen()
+    method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed)
     _compile(SGLD(n_factors=n_factors, n_epochs=1, budget=PLAIN))
     curve, total, count = [], np.zeros(len(parts.test)), 0
     with method.prepared(parts.train, None) as (counted, weights, bound):
@@ -117,9 +117,8 @@ def _predictor(chain: Chain, test: Ratings, n_threads: int) -> Callable[[], NDAr
     predicted = np.empty(len(test), np.float32)
 
     def work(task: int) -> None:
-        first = task * _PAIRS_PER_TASK
-        last = min(first + _PAIRS_PER_TASK, len(test))
-        predict_pairs(users, items, state.U, state.V, state.b, state.c, 0.0, first, last, predicted)
+        part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
+        predict_pairs(users[part], items[part], state.U, state.V, state.b, state.c, 0.0, predicted[part])
 
     def predict() -> NDArray[np.float64]:
         run_tasks(work, -(-len(test) // _PAIRS_PER_TASK), n_threads)

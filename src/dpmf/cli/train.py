@@ -194,7 +194,6 @@ def _train(
     method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, private: Any, **how: Any
 ) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
-    from dpmf.methods import SGLD
     from dpmf.ratings import Ratings
     from dpmf.runs.training import train_and_test
 
@@ -202,8 +201,7 @@ def _train(
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
     from dpmf.runs.streamed import open_ratings, prepare, train_streamed
 
-    n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
-    assert n_factors is not None
+    n_factors = method.facts()["n_factors"]
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
         place, options = Path(folder), parse_data_options(**reading)
         with open_ratings(data, memory=memory, n_factors=n_factors, scratch=place, options=options) as source:

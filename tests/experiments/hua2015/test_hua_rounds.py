@@ -69,7 +69,7 @@ def test_noise_moves_items_as_far_as_in_the_protocol(ratings: Ratings, kind: Lit
 
 
 def test_users_who_leave_take_their_noise_share_along(ratings: Ratings) -> None:
-    """With half of the pieces the variance is half; the fixed noise stays whole."""
+    """With half of the noise shares the variance is half; the fixed noise stays whole."""
     rounds = Rounds(ratings, replace(SCENARIO, epsilon=1.0, noise_seed=3))
     whole, half = (np.concatenate([rounds._laplace(np.full(30, part)) for _ in range(300)]) for part in (1.0, 0.5))
     scale = rounds._terms.amplitude

@@ -130,7 +130,7 @@ def _probabilities(coming: tuple[float, ...], leaving: tuple[float, ...]) -> lis
         ((0.5, 0.495), (0.5, 0.505), None),
     ],
 )
-def test_the_increase_falls_as_more_people_come(
+def test_increases_by_probability_are_judged(
     coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None
 ) -> None:
     found = churn.judge(_probabilities(coming, leaving))

@@ -41,9 +41,7 @@ def test_both_ends_of_the_distribution_are_judged(n_rare: int, n_popular: int, h
 
 
 @pytest.mark.parametrize("data", ["made", "yahoo-music"])
-def test_it_is_made_of_real_and_of_synthetic_ratings(
-    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_made_of_real_and_synthetic_ratings(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ratings, "read", lambda data: make(60, 40, mean_ratings=10))
     monkeypatch.setenv("DPMF_DATA", str(tmp_path / "nothing"))
     monkeypatch.setattr("experiments.liu2015.popularity._SMALL", 10_000)

@@ -107,7 +107,7 @@ def test_more_factors_are_better_and_cost_more() -> None:
         ({20: (1.0, 6.0), 50: (0.9, 6.0)}, False, None),  # none settled, so the number of iterations says nothing
     ],
 )
-def test_more_factors_without_gain_do_not_hold(
+def test_factors_without_gain_do_not_hold(
     values: dict[float, tuple[float, float]], settled: bool, held: bool | None
 ) -> None:
     assert factors.judge(_settled("n", values, settled=settled)).held is held
