@@ -1,6 +1,6 @@
 """From trials to rows: one for each draw of the movies, trial and number of iterations.
 
-Rounds are as many as published in any case. `--full` has more values of ε, and three draws of Netflix's movies.
+The number of rounds is always the published one. `--full` adds values of ε, and three draws of Netflix's movies.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from experiments.hua2015.errors import with_increases
 from experiments.hua2015.runs import DIVIDED, WHOLE, Part, Trial, composed
 
 AT = {"plain": (100,), "S1": (10, 40, 70, 100), "S2": (10, 40, 70, 100), "S3": (1000, 2500, 5000, 10_000)}
-"""When errors are taken, in iterations or rounds; the last is as published."""
+"""When errors are measured, in iterations or rounds; the last is as published."""
 
 PUBLISHED = (0.05, 0.15, 0.8)
-"""Values of ε about which something is stated."""
+"""Values of ε that the paper makes statements about."""
 
 _BEYOND = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _MORE = (0.1, 0.2, 0.4, 1.5, 3000.0, 10_000.0)
 
 
 def trials_of(scenario: str, run: Run) -> list[Trial]:
-    """Return what is run of a scenario: the theorem's noise, far beyond the published ε, none, and divided noise."""
+    """Return the trials of a scenario: the theorem's noise, for ε far beyond the published, none, and divided noise."""
     budgets = sorted((*PUBLISHED, *_BEYOND, *(_MORE if run.full else ())))
     return [
         *(Trial(scenario, epsilon, WHOLE) for epsilon in budgets),
@@ -36,16 +36,14 @@ def trials_of(scenario: str, run: Run) -> list[Trial]:
     ]
 
 
-def measure(
-    run: Run, trials: Iterable[Trial], at: Sequence[int] | None = None, *, holdout: float = 0.0
-) -> list[Row]:  # fmt: skip
+def measure(run: Run, trials: Iterable[Trial], at: Sequence[int] | None = None, *, holdout: float = 0.0) -> list[Row]:
     """Return rows of plain factorization and of all trials, with increases over the former.
 
     Args:
-        run: how.
-        trials: what.
-        at: when errors are taken, unless it is as usual.
-        holdout: what part of the ratings is held out.
+        run: data, size and seed.
+        trials: what to run.
+        at: when errors are measured; `AT` by default.
+        holdout: the fraction of ratings held out.
     """
     ratings = run.ratings()
     name, parts = name_of(ratings), _parts(run, ratings, holdout)
@@ -75,7 +73,7 @@ def _parts(run: Run, ratings: Ratings, holdout: float) -> list[Part]:
 
 
 def rows_of(run: Run, scenario: str, figures: Sequence[str]) -> list[Row]:
-    """Return the rows of a scenario, and of plain factorization: those of another figure if one was made, or anew."""
+    """Return the rows of a scenario and of plain factorization, from another figure if it exists, else measured."""
     for figure in figures:
         found = [row for row in run.beside(figure) if row["scenario"] in ("plain", scenario)]
         if any(row["scenario"] == scenario for row in found):

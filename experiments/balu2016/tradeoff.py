@@ -1,6 +1,6 @@
 """Figures 3 and 4, and the paper's remark on top users: error and divergence against the threshold ε, for d and γ.
 
-The three are views of the same runs: those of figure 3, if it was made before with the same size and seed.
+The three are views of the same runs: those of figure 3, if it exists for the same size and seed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import FACTORS, GAINS, THRESHOLDS, Parts, Trial, searched
+from experiments.balu2016.runs import FACTORS, GAINS, THRESHOLDS, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ _DEPTH = 4
 _STYLES: dict[float, str] = {1: "-o", 2: "--s", 4: ":^"}  # by γ
 _SLACK = 0.001  # of an error
 _CLOSE = 0.02  # of errors that count as close
-_ORDER = 5.0  # times smaller: nearer to ten than to one on a log scale, and more
+_ORDER = 5.0  # times smaller: closer to ten than to one on a log scale
 
 
 def measure(run: Run) -> list[Row]:
     """Return one row for each d, γ and threshold, and one of regular factorization (γ = 0) for each d.
 
-    In a full run rate and penalty are searched for every d and γ without a threshold; else at d = 16 and γ = 1 alone.
+    In a full run rate and penalty are searched for every d and γ without a threshold, otherwise only at d = 16, γ = 1.
     """
     if (made := run.beside("figure3")) and not run.out.name.startswith("figure3"):
         return made
@@ -43,8 +43,12 @@ def measure(run: Run) -> list[Row]:
         trial = settings(_DEPTH, factors, gain) if gain else settings(0, factors, 1.0)
         return {"rate": trial.rate, "penalty": trial.penalty, **parts.figures(replace(trial, threshold=threshold))}
 
-    points = [{"factors": d, "gain": gain, "threshold": threshold}
-              for d in factors for gain in gains for threshold in THRESHOLDS]  # fmt: skip
+    points = [
+        {"factors": d, "gain": gain, "threshold": threshold}
+        for d in factors
+        for gain in gains
+        for threshold in THRESHOLDS
+    ]
     return run.each([*points, *({"factors": d, "gain": 0, "threshold": math.inf} for d in factors)], one)
 
 
@@ -62,7 +66,7 @@ def _regular(rows: list[Row], column: str) -> dict[int, float]:
 
 
 def judge_errors(rows: list[Row]) -> Verdict:
-    """Say whether errors fall as ε grows, most at first, and come close to those of regular factorization."""
+    """Judge whether errors fall as ε grows, most at first, and come close to regular factorization."""
     lines, regular = _lines(rows, "rmse"), _regular(rows, "rmse")
     falls = sum(
         line[-1] < line[0] and all(after <= before + _SLACK for before, after in pairwise(line))
@@ -82,7 +86,7 @@ def judge_errors(rows: list[Row]) -> Verdict:
 
 
 def judge_leaks(rows: list[Row]) -> Verdict:
-    """Say whether kld rises with ε, is mostly lower than that of regular factorization, and lower in smaller models."""
+    """Judge whether kld rises with ε, is mostly below regular factorization, and is lower in smaller models."""
     lines, regular = _lines(rows, "kld"), _regular(rows, "kld")
     rises = sum(line[-1] > line[0] for line in lines.values())
     below = [number < regular[key[0]] for key, line in lines.items() for number in line]
@@ -104,7 +108,7 @@ def _leaks(always: bool) -> str:
 
 
 def judge_top_users(rows: list[Row]) -> Verdict:
-    """Say whether top users have the lower error, and a divergence that is smaller by an order of magnitude."""
+    """Judge whether top users have a lower error, and a divergence smaller by an order of magnitude."""
     own = [row for row in rows if row["gain"]]
     better = sum(row["rmse_top_users"] < row["rmse"] for row in own)
     times = [row["kld"] / row["kld_top_users"] for row in own]

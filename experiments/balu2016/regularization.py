@@ -1,4 +1,4 @@
-"""Figure 1: error against the penalty, of regular factorization and of sketches. Is a sketch less sensitive?"""
+"""Figure 1: error against the penalty, for regular factorization and for sketches. Is a sketch less sensitive?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import KINDS, Parts, Trial, searched
+from experiments.balu2016.runs import KINDS, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _FACTORS, _GAIN = 32, 1.0
 _SMALL = (10.0, 1.0, 0.1, 0.03, 0.01, 0.001, 0.0)
 _FULL = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0001, 0.0)
-_LEARNT = 0.002  # by which an error is lower than that of means alone, or nothing was learnt
-_NO_PENALTY = 10  # how many times left of the smallest penalty zero is drawn
+_LEARNT = 0.002  # smaller gains over the means alone count as nothing learnt
+_NO_PENALTY = 10  # zero is drawn this factor left of the smallest penalty
 
 
 def measure(run: Run) -> list[Row]:
@@ -33,7 +33,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether, of the three, k = 4 loses least without a penalty, and is best there."""
+    """Judge whether, of the three, k = 4 loses least without a penalty, and is best there."""
     best, bare, lost, penalty = {}, {}, {}, {}
     for kind in KINDS:
         own = [row for row in rows if row["kind"] == kind]

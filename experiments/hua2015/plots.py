@@ -1,4 +1,4 @@
-"""What the pictures have in common."""
+"""Styles, legends and axes that the plots share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from experiments.figure import Row
 
 DRAWN = (0.05, 0.15, 0.8, 3.0, 10.0, 30.0, 100.0, 1000.0)
-"""Values of ε that get a line where each is one; others are in the rows only."""
+"""Values of ε that get a line of their own; others are in the rows only."""
 
 LINEAR = 0.03
-"""Increases up to this are drawn to scale, larger ones by their logarithm."""
+"""Increases up to this are drawn on a linear scale, larger ones on a log scale."""
 
 
 def style(axes: Any, x: str, y: str) -> None:
-    """Name the axes, and draw a grid."""
+    """Label the axes and draw a grid."""
     axes.set_xlabel(x, fontsize="small")
     axes.set_ylabel(y, fontsize="small")
     axes.tick_params(labelsize="small")
@@ -29,19 +29,26 @@ def budget_colour(epsilon: float) -> str:
 def legend_below(axes: Any, columns: int, title: str | None = None) -> None:
     """Put the legend under the axes, where it hides nothing."""
     axes.legend(
-        fontsize="xx-small", loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, frameon=False,
-        handlelength=1.5, columnspacing=1.0, title=title, title_fontsize="xx-small",
-    )  # fmt: skip
+        fontsize="xx-small",
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        ncols=columns,
+        frameon=False,
+        handlelength=1.5,
+        columnspacing=1.0,
+        title=title,
+        title_fontsize="xx-small",
+    )
 
 
 def budget_label(row: Row) -> str:
-    """Return what a line is of, with what all rounds cost together where it is more."""
+    """Return the label of a line: ε, and the composed ε of all rounds where it is larger."""
     told = f" (composed {row['composed']:,.4g})" if row["composed"] != row["epsilon"] else ""
     return f"ε = {row['epsilon']:g}{told}"
 
 
 def composed_axis(axes: Any, rounds: int) -> None:
-    """Put what so many rounds cost together on a second axis on top."""
+    """Add a second axis on top with the composed ε of all rounds."""
     other = axes.secondary_xaxis(
         "top", functions=(lambda epsilon: (rounds + 1) * epsilon, lambda cost: cost / (rounds + 1))
     )
@@ -50,6 +57,6 @@ def composed_axis(axes: Any, rounds: int) -> None:
 
 
 def symmetric_log(axes: Any) -> None:
-    """Let increases have a scale on which small and huge ones can be seen."""
+    """Use a scale that shows both small and huge increases."""
     axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.7)
     axes.axhline(0, color="black", linewidth=0.8)

@@ -1,11 +1,11 @@
-"""How training goes, epoch by epoch: seconds of the epochs alone, and the error on held-out ratings after each.
+"""Training curves: the seconds of each epoch, and the error on held-out ratings after it.
 
-Errors are measured between epochs and take no part of their time, but for LIBMF, which measures its own: that is one
-visit of 1 % of the ratings without an update, and the length of its factors. Its first iteration cannot be told from
-what it does beforehand, and counts as long as the others are on average. It has no biases, and its errors are of
-predictions that are not clamped to the scale. Its penalty and rate are those with the lowest error after 15 iterations
-of six pairs tried on every tenth Netflix user with 128 factors: 0.03 and 0.05, without the penalty on absolute
-values that the Python package has by default. The others have their defaults.
+Errors are measured between epochs and are not part of their time, except for LIBMF, which measures its own: one visit
+of 1 % of the ratings without an update, and the norm of its factors. Its first iteration cannot be separated from its
+preparation, and counts as the average of the others. It has no biases, and its errors are of predictions not clamped to
+the scale. Its penalty and rate had the lowest error after 15 iterations among six pairs tried on every tenth
+Netflix user with 128 factors: 0.03 and 0.05, without the L1 penalty that the Python package has by default. The other
+methods have their defaults.
 """
 
 from __future__ import annotations
@@ -62,34 +62,33 @@ print("RESULT", json.dumps([[moment - began, error] for moment, error in moments
 
 
 class Epoch(NamedTuple):
-    """The seconds of an epoch, and the error after it; of sampling, also that of averaged predictions."""
+    """The seconds of an epoch, the error after it, and for sampling also the error of averaged predictions."""
 
     seconds: float
     rmse: float
     average_rmse: float | None = None
 
 
-def sgd_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the course of descent with its defaults."""
-    # The part that is kept apart to stop early is the one that is held out: same fraction, same seed, same split.
+def sgd_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
+    """Return the training curve of descent with its defaults."""
+    # The validation part for early stopping is the held-out part: same fraction, same seed, same split.
     method = SGD(n_factors=n_factors, n_epochs=n_epochs, validation=HOLDOUT, patience=n_epochs, seed=parts.seed)
     _compile(SGD(n_factors=n_factors, n_epochs=1))
-    course = []
+    curve = []
     for record in method.fit(parts.ratings, n_threads=parts.n_threads).history:
         assert record.validation_rmse is not None
-        course.append(Epoch(record.seconds, record.validation_rmse))
-    return course
+        curve.append(Epoch(record.seconds, record.validation_rmse))
+    return curve
 
 
-def sgld_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
-    """Return the course of posterior sampling with its defaults, without a promise.
+def sgld_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
+    """Return the training curve of posterior sampling with its defaults, without a guarantee.
 
-    The error after an epoch is that of the draw; averages are over the draws of the second half of the epochs as far
-    as there are any.
+    The error after an epoch is that of the draw; averages are over the draws so far of the second half of the epochs.
     """
-    method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed).chosen()
+    method = SGLD(n_factors=n_factors, n_epochs=n_epochs, budget=PLAIN, seed=parts.seed)
     _compile(SGLD(n_factors=n_factors, n_epochs=1, budget=PLAIN))
-    course, total, count = [], np.zeros(len(parts.test)), 0
+    curve, total, count = [], np.zeros(len(parts.test)), 0
     with method.prepared(parts.train, None) as (counted, weights, bound):
         resources = Resources(parts.n_threads)
         chain = method.chain_on(counted, weights, bound, resources)
@@ -101,17 +100,17 @@ def sgld_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
             if epoch > n_epochs // 2:
                 total, count = total + predicted, count + 1
                 average = _error(total / count, parts.test)
-            course.append(Epoch(record.seconds, _error(predicted, parts.test), average))
-    return course
+            curve.append(Epoch(record.seconds, _error(predicted, parts.test), average))
+    return curve
 
 
 def _compile(method: Method) -> None:
-    """Let everything be compiled before an epoch is timed."""
+    """Compile everything before an epoch is timed."""
     method.fit(Ratings.of([1, 1, 2], [1, 2, 2], [1, 2, 3], scale=(1, 5)), n_threads=1)
 
 
 def _predictor(chain: Chain, test: Ratings, n_threads: int) -> Callable[[], NDArray[np.float64]]:
-    """Return what predicts test ratings from the chain's present factors, in the ratings' own units."""
+    """Return a function that predicts test ratings from the chain's current factors, in the units of the ratings."""
     state, layout = chain.state, chain.state.grid.layout
     users = np.argsort(layout.user_order)[test.users].astype(np.int32)
     items = np.argsort(layout.item_order)[test.items].astype(np.int32)
@@ -132,19 +131,19 @@ def _error(predicted: NDArray[np.float64], test: Ratings) -> float:
     return rmse(np.clip(predicted, test.scale.lo, test.scale.hi) - test.values)
 
 
-def libmf_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | None:
-    """Return the course of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
+def libmf_curve(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch] | None:
+    """Return the training curve of LIBMF, or None if it is not installed; `LIBMF_OBJ` names a build of its library."""
     with tempfile.TemporaryDirectory(prefix="dpmf-peer-") as folder:
         for name, part in (("train", parts.train), ("test", parts.test)):
             np.save(Path(folder) / name, np.c_[part.users, part.items, part.values].astype(np.float32))
         found = ask("libmf", ["-c", _LIBMF, folder, *map(str, (n_factors, parts.n_threads, n_epochs))])
-    return None if found is None else course_of(found)
+    return None if found is None else curve_of(found)
 
 
-def course_of(moments: list[tuple[float, float]]) -> list[Epoch]:
-    """Return the course that moments and errors tell, the first epoch as long as the others on average.
+def curve_of(moments: list[tuple[float, float]]) -> list[Epoch]:
+    """Return the training curve for times and errors, the first epoch being the average of the others.
 
-    >>> [epoch.seconds for epoch in course_of([(9.0, 1.0), (11.0, 0.9), (13.0, 0.8)])]
+    >>> [epoch.seconds for epoch in curve_of([(9.0, 1.0), (11.0, 0.9), (13.0, 0.8)])]
     [2.0, 2.0, 2.0]
     """
     seconds: list[Any] = np.diff([moment for moment, _ in moments]).tolist()
@@ -152,8 +151,8 @@ def course_of(moments: list[tuple[float, float]]) -> list[Epoch]:
     return [Epoch(one, error) for one, (_, error) in zip(seconds, moments, strict=True)]
 
 
-COURSES: dict[str, Callable[[Parts, int, int], list[Epoch] | None]] = {
-    "SGD": sgd_course,
-    "SGLD": sgld_course,
-    "LIBMF": libmf_course,
+CURVES: dict[str, Callable[[Parts, int, int], list[Epoch] | None]] = {
+    "SGD": sgd_curve,
+    "SGLD": sgld_curve,
+    "LIBMF": libmf_curve,
 }

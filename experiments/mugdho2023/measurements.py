@@ -1,7 +1,7 @@
-"""What is measured of a run: errors on both parts as it goes, where it settles, and what the paper claims of it.
+"""Measurements of a run: training and held-out errors along the way, where it settles, and the claimed ε.
 
-Errors on held-out ratings are `rmse`, of predictions as they are, as published; and `clamped_rmse`, of predictions
-clamped to the scale, as dpmf gives them. A run that diverges has infinite errors.
+Errors on held-out ratings are `rmse`, of raw predictions, as published; and `clamped_rmse`, of predictions clamped to
+the scale, as dpmf makes them. A run that diverges has infinite errors.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from experiments.mugdho2023.descent import Moment, Trial, descend
 from experiments.search import two_stage_search
 
 SEARCHED = "searched step, raw"
-TOLERANCE = 1e-4  # of the training error, the paper's rule
+TOLERANCE = 1e-4  # of the training error: the paper's stopping rule
 _HOLDOUT = 0.1
 _VALIDATION = 0.1  # of the training ratings
-_SLOWEST, _QUICKEST = 1e-5, 1e-2  # steps that are searched
+_SLOWEST, _QUICKEST = 1e-5, 1e-2  # range of the search
 _PAIRS_PER_TASK = 1 << 16
 _VISITS = 1.5e8  # of ratings in a run that is not full
 _FEWEST, _MOST = 60, 250  # iterations of such a run
 _FULL = 1000
-_EARLIEST = 5  # one part in so many of all iterations is made in any case
+_EARLIEST = 5  # a fifth of the iterations is always run
 REPEATS = 3  # of a run that is full
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Ratings to train on and ratings held out.
+    """Training and held-out ratings.
 
     Attributes:
         train, test: the two parts.
-        n_threads: how many to use.
-        most: how many iterations a run has at most.
+        n_threads: the number of threads.
+        most: the largest number of iterations of a run.
     """
 
     train: Ratings
@@ -63,7 +63,7 @@ class Parts:
 
     @property
     def half(self) -> int:
-        """How many iterations are enough to see whether a step is too long."""
+        """A number of iterations that is enough to see whether a step is too long."""
         return max(self.most // 2, 1)
 
     @property
@@ -73,11 +73,11 @@ class Parts:
 
     @property
     def baseline(self) -> float:
-        """The error of the free baseline, the mean of one's own training ratings."""
+        """The error of the free baseline, the per-user mean of the training ratings."""
         return rmse(baseline_errors(self.train, self.test))
 
     def errors(self, moment: Moment) -> dict[str, float]:
-        """Return the three errors of a moment."""
+        """Return the three errors of a state."""
         predicted, users = np.empty(len(self.test), np.float32), self.test.users
         no_b, no_c = np.zeros(len(moment.T), np.float32), np.zeros(len(moment.X), np.float32)
 
@@ -95,7 +95,7 @@ class Parts:
         }
 
     def curve(self, trial: Trial, iterations: Collection[int]) -> list[dict[str, Any]]:
-        """Return the errors after each of these numbers of iterations; infinite ones from where the run diverges."""
+        """Return the errors after each of these numbers of iterations; infinite once the run has diverged."""
         rows: list[dict[str, Any]] = []
         try:
             for moment in descend(self.train, trial, n_threads=self.n_threads):
@@ -110,12 +110,12 @@ class Parts:
     def settled(self, trial: Trial, *, most: int | None = None, tolerance: float = TOLERANCE) -> dict[str, Any]:
         """Return errors, iterations and the claim of a run until the training error changes by less than a tolerance.
 
-        It may stand still at the start, or turn; so a fifth of the iterations are made in any case.
+        The error may be flat at first, or rise; so a fifth of the iterations is always run.
 
         Args:
             trial: what to run.
-            most: how many iterations at most.
-            tolerance: 0 for exactly so many.
+            most: the largest number of iterations.
+            tolerance: 0 for exactly `most` iterations.
         """
         most = self.most if most is None else most
         began, before, moment = time.perf_counter(), math.inf, None
@@ -126,16 +126,23 @@ class Parts:
                 if done or moment.iterations == most:
                     break
         except InvalidArgument:
-            return {"iterations": moment.iterations + 1 if moment else 1, "settled": False, "epsilon": math.inf,
-                    **_DIVERGED}  # fmt: skip
+            return {
+                "iterations": moment.iterations + 1 if moment else 1,
+                "settled": False,
+                "epsilon": math.inf,
+                **_DIVERGED,
+            }
         assert moment is not None
         return {
-            "iterations": moment.iterations, "settled": done, "epsilon": trial.claimed(self.width, moment.iterations),
-            **self.errors(moment), "seconds": (time.perf_counter() - began) / moment.iterations,
-        }  # fmt: skip
+            "iterations": moment.iterations,
+            "settled": done,
+            "epsilon": trial.claimed(self.width, moment.iterations),
+            **self.errors(moment),
+            "seconds": (time.perf_counter() - began) / moment.iterations,
+        }
 
     def searched_step(self, trial: Trial) -> float:
-        """Return the step that is best on a validation part, a tenth of the training ratings, after `half` as many."""
+        """Return the best step after `half` iterations on a validation part, a tenth of the training ratings."""
         train, validation = self.train.split(_VALIDATION, seed=trial.seed + 1)
         parts = replace(self, train=train, test=validation)
 
@@ -145,10 +152,10 @@ class Parts:
         return two_stage_search(loss, _SLOWEST, _QUICKEST)
 
     def readings(self, run: Run) -> dict[str, Trial]:
-        """Return what the figures compare: the published steps, and the reading with which all of these converge.
+        """Return the trials that figures compare: the published readings, and the one with which all steps converge.
 
-        Where the published step is worse than the free baseline on raw ratings, the step of a search is taken as well:
-        that of the figure `steps` of the same data if it was made before.
+        Where the published step is worse than the free baseline on raw ratings, a searched step is added: that of the
+        figure `steps` of the same data, if it exists.
         """
         names = "published, raw", "published, mean", "both clipped, mean"
         trials = {name: Trial(name, seed=run.seed) for name in names}
@@ -163,7 +170,7 @@ class Parts:
 
 
 def _step_found(rows: list[Row]) -> float | None:
-    """Return the step to take on raw ratings, from the rows of the figure `steps`; None without them."""
+    """Return the step for raw ratings from the rows of the figure `steps`; None without them."""
     published = [row for row in rows if row["reading"] == "published, raw"]
     for usual in published:
         if usual["step"] == PUBLISHED["learning_rate"] and usual["rmse"] < usual["baseline_rmse"]:

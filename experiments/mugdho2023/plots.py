@@ -1,4 +1,4 @@
-"""What the pictures have in common: a panel for each reading, and the free baseline in each."""
+"""What the plots share: a panel for each reading, with the free baseline in each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def panels(drawing: Drawing, rows: list[Row], x: str, y: str) -> Iterator[tuple[
 
 
 def draw_baseline(axes: Any, rows: list[Row]) -> None:
-    """Draw the error of the mean of one's own ratings, which costs nothing."""
+    """Draw the error of the per-user mean, which uses no one else's data."""
     axes.axhline(rows[0]["baseline_rmse"], color="grey", linestyle=":", label="own mean")
 
 

@@ -1,4 +1,4 @@
-"""Made-up accounts that push an item: how they are made, and how what they do is judged."""
+"""Fake accounts that push an item: how they are generated, and how their effect is judged."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from experiments.figure import Run
-from experiments.figure import make as made
+from experiments.figure import make as make_figure
 from experiments.liu2015.accounts import KINDS, of_people, targets_of, with_accounts
-from experiments.liu2015.pushing import effect
+from experiments.liu2015.shilling import effect
 
 from dpmf import SGD
 from dpmf.ratings import Ratings
@@ -68,7 +68,7 @@ def test_targets_are_neither_the_rarest_nor_popular(honest: Ratings) -> None:
     assert np.quantile(counts, 0.15) <= chosen.min() <= chosen.max() <= np.quantile(counts, 0.75)
 
 
-def test_a_model_of_people_alone_says_the_same_about_them(honest: Ratings) -> None:
+def test_removing_accounts_keeps_the_predictions_of_users(honest: Ratings) -> None:
     pushed = with_accounts(honest, target=9, n_accounts=20, kind="short", seed=1)
     model = SGD(n_factors=2, n_epochs=2).fit(pushed, n_threads=1)
     alone = of_people(model, honest)
@@ -79,19 +79,29 @@ def test_a_model_of_people_alone_says_the_same_about_them(honest: Ratings) -> No
 
 def _rows(shifts: dict[tuple[str, float | None], float]) -> list[dict[str, Any]]:
     return [
-        {"method": method, "epsilon": epsilon, "draw": draw, "accounts": accounts, "target": target, "rmse": 0.9,
-         "accounts_made_up": 60, "predicted": 3 + target / 10 + shift * (accounts != "none"), "in_top": 0.1}
+        {
+            "method": method,
+            "epsilon": epsilon,
+            "draw": draw,
+            "accounts": accounts,
+            "target": target,
+            "rmse": 0.9,
+            "accounts_made_up": 60,
+            "predicted": 3 + target / 10 + shift * (accounts != "none"),
+            "in_top": 0.1,
+        }
         for (method, epsilon), shift in shifts.items()
         for draw in range(2)
         for accounts in ("none", *KINDS)
         for target in range(5)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("shift", "held"), [(0.2, True), (0.4, False)])
-def test_robust_is_what_moves_at_most_half_as_far(shift: float, held: bool) -> None:
-    rows = _rows({("SGD", None): 0.5, ("plain ALS", None): 0.6, ("certified ALS", 5.0): 0.1,
-                  ("certified ALS", 1.0): shift})  # fmt: skip
+def test_robust_models_shift_at_most_half_as_far(shift: float, held: bool) -> None:
+    rows = _rows(
+        {("SGD", None): 0.5, ("plain ALS", None): 0.6, ("certified ALS", 5.0): 0.1, ("certified ALS", 1.0): shift}
+    )
     assert effect(rows, "plain ALS", None, "short").shift == pytest.approx(0.6)
     verdict = FIGURES["pushing"].judge(rows)
     assert verdict.held is held
@@ -103,8 +113,8 @@ def test_a_figure_is_made_of_all_methods_and_accounts(
     honest: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Ratings, "read", lambda data: honest)
-    monkeypatch.setattr("experiments.liu2015.pushing._EPSILONS", (5.0,))
-    monkeypatch.setattr("experiments.liu2015.pushing._DRAWS", 1)
-    made(FIGURES["pushing"], Run("made", tmp_path / "pushing", n_threads=1), "")
+    monkeypatch.setattr("experiments.liu2015.shilling._EPSILONS", (5.0,))
+    monkeypatch.setattr("experiments.liu2015.shilling._DRAWS", 1)
+    make_figure(FIGURES["pushing"], Run("made", tmp_path / "pushing", n_threads=1), "")
     assert len((tmp_path / "pushing.csv").read_text().splitlines()) == 1 + 3 * 3 * 5
     assert (tmp_path / "pushing.png").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""What all figures have in common: the three parts of the ratings, one run, its figures, and settings by search."""
+"""What all figures share: the three parts of the ratings, a run and its measures, and settings found by search."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from experiments.balu2016.dense import fit_dense
 from experiments.figure import Run
 from experiments.search import two_stage_search
 
-KINDS = {"regular": 0, "k = 1": 1, "k = 4": 4}  # rows of the table; 0 for factors in rows of their own
+KINDS = {"regular": 0, "k = 1": 1, "k = 4": 4}  # rows of the table; 0 for regular factorization
 FACTORS, GAINS, THRESHOLDS = (8, 16, 32), (1, 2, 4), (2.0, 4.0, 8.0, math.inf)
-_DECAY = 9.0  # b of η / (1 + b t/T), which the paper does not give: down to a tenth
-_LEAST = 10  # ratings of a user and of an item, or they do not count in validation and test
-_RATES, PENALTIES = (0.003, 0.3), (1e-4, 1.0)  # what is searched
-_USUAL_PENALTY = 0.03  # while the learning rate is searched
+_DECAY = 9.0  # b in η / (1 + b t/T), not given by the paper: down to a tenth
+_LEAST = 10  # ratings that a user and an item need to count in validation and test
+_RATES, PENALTIES = (0.003, 0.3), (1e-4, 1.0)  # ranges of the search
+_USUAL_PENALTY = 0.03  # during the search for the learning rate
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Four fifths of the ratings to learn from, a tenth to choose settings by, and a tenth to test on.
+    """The ratings in three parts: four fifths for training, a tenth for validation, a tenth for testing.
 
     Attributes:
         train, validation, test: the three.
@@ -68,18 +68,31 @@ class Parts:
         rest, test = run.ratings().split(0.1, seed=run.seed)
         train, validation = rest.split(1 / 9, seed=run.seed + 1)
         return cls(
-            train, frequent(train, validation, _LEAST), frequent(train, test, _LEAST),
-            n_epochs=100 if run.full else 12, points=(5, 5) if run.full else (3, 4), seed=run.seed,
+            train,
+            frequent(train, validation, _LEAST),
+            frequent(train, test, _LEAST),
+            n_epochs=100 if run.full else 12,
+            points=(5, 5) if run.full else (3, 4),
+            seed=run.seed,
             n_threads=run.n_threads,
-        )  # fmt: skip
+        )
 
     def fit(self, trial: Trial) -> Model:
-        """Learn from the training part, means subtracted."""
+        """Fit to the training part, means subtracted."""
         method = Sketch(
-            n_factors=trial.factors, n_epochs=self.n_epochs, budget=Budget(trial.threshold), mode="paper",
-            depth=trial.depth or 1, gain=trial.gain, biases="means", learning_rate=trial.rate, decay=_DECAY,
-            regularization=trial.penalty, items_public=True, seed=self.seed,
-        )  # fmt: skip
+            n_factors=trial.factors,
+            n_epochs=self.n_epochs,
+            budget=Budget(trial.threshold),
+            mode="paper",
+            depth=trial.depth or 1,
+            gain=trial.gain,
+            biases="means",
+            learning_rate=trial.rate,
+            decay=_DECAY,
+            regularization=trial.penalty,
+            items_public=True,
+            seed=self.seed,
+        )
         return method.fit(self.train, n_threads=self.n_threads) if trial.depth else fit_dense(method, self.train)
 
     def loss(self, trial: Trial) -> float:
@@ -90,7 +103,7 @@ class Parts:
             return math.inf
 
     def figures(self, trial: Trial) -> dict[str, float]:
-        """Return rmse on the test part, kld, and both of the top users; infinite errors where training diverges."""
+        """Return rmse on the test part and kld, for all and for top users; errors of a diverged run are infinite."""
         try:
             model = self.fit(trial)
         except DpmfError:
@@ -110,7 +123,7 @@ class Parts:
 
 
 def searched(run: Run, parts: Parts, trial: Trial, *, penalty: bool) -> Trial:
-    """Return a trial with its learning rate, and if wanted its penalty, from a search that an interruption keeps."""
+    """Return a trial with searched learning rate, and penalty if asked; the search survives an interruption."""
 
     def search(searched: str, depth: int, factors: int, gain: float) -> dict[str, float]:
         found = parts.with_rate(trial)

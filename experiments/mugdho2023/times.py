@@ -1,6 +1,6 @@
 """Figures 16 to 18: time of an iteration against the number of factors n, with noise and without.
 
-Time is that of the processor, on one thread: what else a machine does should not count.
+It is processor time on one thread, so that other load on the machine does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import Trial, descend
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _KINDS = ("plain", "private")
 _SMALL = (20, 50, 100, 200)
 _TURNS, _ITERATIONS = 2, 3
-_LINEAR = 0.97  # of the variance of times that a straight line explains
+_LINEAR = 0.97  # share of the variance of times that a straight line explains
 _IDENTICAL = 1.25  # times as long as without noise
 
 
 def measure(run: Run) -> list[Row]:
-    """Return one row for each n: the quickest iteration of several turns, of each kind."""
+    """Return one row for each n: the fastest iteration of several turns, with noise and without."""
     parts = Parts.of(run)
 
     def quickest(n: int, eps_i: float) -> float:
@@ -39,7 +39,7 @@ def measure(run: Run) -> list[Row]:
         for _ in islice(moments, _ITERATIONS):
             spent.append(time.process_time() - began)
             began = time.process_time()
-        return 1000 * min(spent[1:])  # the first prepares
+        return 1000 * min(spent[1:])  # the first includes preparation
 
     def times(n: int) -> dict[str, float]:
         turns = [(quickest(n, math.inf), quickest(n, PUBLISHED["eps_i"])) for _ in range(_TURNS)]
@@ -53,7 +53,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether times grow linearly with n, and whether noise adds next to nothing."""
+    """Judge whether times grow linearly with n, and whether noise adds next to nothing."""
     n = np.array([row["n"] for row in rows], np.float64)
     explained = min(_explained(n, np.array([row[f"{kind}_milliseconds"] for row in rows])) for kind in _KINDS)
     ratio = max(row["ratio"] for row in rows)
@@ -69,7 +69,7 @@ def judge(rows: list[Row]) -> Verdict:
 
 
 def _explained(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Return what part of the variance a straight line explains."""
+    """Return the share of the variance that a straight line explains."""
     return float(np.corrcoef(x, y)[0, 1] ** 2)
 
 

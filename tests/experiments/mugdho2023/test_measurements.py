@@ -1,4 +1,4 @@
-"""What is measured of a run, and every figure of the paper on made-up ratings from end to end."""
+"""Measurements of a run, and every figure of the paper on synthetic ratings from end to end."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from experiments.figure import Run, make
 from experiments.mugdho2023.descent import Trial
-from experiments.mugdho2023.measuring import SEARCHED, Parts
+from experiments.mugdho2023.measurements import SEARCHED, Parts
 
 from dpmf import Budget, GaussianGD, Ratings
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.ratings.synthetic import make as made
-from experiments.mugdho2023 import FIGURES, measuring, timing
+from dpmf.ratings.synthetic import make as make_ratings
+from experiments.mugdho2023 import FIGURES, measurements, times
 
 MOST = 8
 
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made(100, 40, mean_ratings=20)
+    return make_ratings(100, 40, mean_ratings=20)
 
 
 @pytest.fixture
@@ -35,10 +35,10 @@ def parts(ratings: Ratings) -> Parts:
 
 @pytest.fixture
 def small(ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let figures take made-up ratings and few iterations."""
+    """Make figures use synthetic ratings and few iterations."""
     monkeypatch.setattr(Run, "ratings", lambda run: ratings)
-    monkeypatch.setattr(measuring, "_FEWEST", 2)
-    monkeypatch.setattr(measuring, "_MOST", MOST)
+    monkeypatch.setattr(measurements, "_FEWEST", 2)
+    monkeypatch.setattr(measurements, "_MOST", MOST)
 
 
 def test_errors_are_those_of_the_model(parts: Parts) -> None:
@@ -75,7 +75,7 @@ def test_a_run_settles_where_the_training_error_stops_changing(parts: Parts) -> 
     assert (found["iterations"], found["settled"]) == (expected, True)
 
 
-def test_a_fifth_of_the_iterations_is_made_in_any_case(parts: Parts) -> None:
+def test_a_fifth_of_the_iterations_is_always_run(parts: Parts) -> None:
     found = parts.settled(Trial(n_factors=4), most=50, tolerance=math.inf)
     assert (found["iterations"], found["settled"]) == (10, True)
 
@@ -121,7 +121,7 @@ def test_a_step_is_searched_where_the_published_one_does_not_work(
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["figure1", "figure4", "figure7", "figure16", "steps"])
 def test_every_figure_is_made(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_TURNS", 1)
+    monkeypatch.setattr(times, "_TURNS", 1)
     out = tmp_path / f"{name}-made"
     verdict = make(FIGURES[name], Run("made", out, n_threads=1), "")
     assert verdict.sentence.endswith(".")

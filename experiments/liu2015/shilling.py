@@ -1,9 +1,9 @@
-"""What the paper only claims: that privacy makes recommendations robust. Accounts are made up to push an item.
+"""A shilling attack: the paper claims that privacy makes recommendations robust, and does not measure it.
 
-One account is made up for every hundred people, see `accounts`. Certified ALS at several ε is beside methods that are
-not private, which have as many factors as the paper's figures about accuracy. An item at a time is pushed, and what
-is measured is what people see: the error on their held-out ratings, what is predicted for those who have not rated
-the item, and how many of them find it among their ten recommendations.
+Fake accounts, one for every hundred users, push an item (see `accounts`). Certified ALS at several ε is compared with
+methods that are not private, with the number of factors of the paper's figures on accuracy. One item is pushed at a
+time. Measured are the effects on honest users: the error on their held-out ratings, the prediction for users who have
+not rated the item, and the share of these users who find it among their ten recommendations.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dpmf.model import Model
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.accounts import KINDS, N_TARGETS, n_accounts, of_people, targets_of, with_accounts
 from experiments.liu2015.data import PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS
+from experiments.liu2015.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _EPSILONS = (20.0, 5.0, 1.0)
-_DRAWS = 3  # of the noise, which is never the same; methods without noise need one,
-_MANY_RATINGS = 5_000_000  # and where there are more than these, accounts outweigh the noise and runs are long
+_DRAWS = 3  # of the noise, for methods that have noise;
+_MANY_RATINGS = 5_000_000  # beyond this one draw is enough: accounts outweigh the noise, and runs are long
 _NOBODY = "none"
 _FEW = 10  # recommendations
-_HALF = 0.5  # of how far plain ALS is moved: more is not robust
+_HALF = 0.5  # of the shift of plain ALS: more is not robust
 
 
 def measure(run: Run) -> list[Row]:
@@ -57,11 +57,14 @@ def measure(run: Run) -> list[Row]:
     attacks = [(_NOBODY, None), *((kind, target) for kind in KINDS for target in range(N_TARGETS))]
     points = [
         {"method": method, "epsilon": epsilon, "draw": draw, "accounts": accounts, "target": target}
-        for method, epsilon, draws in (("SGD", None, 1), ("plain ALS", None, 1),
-                                       *(("certified ALS", epsilon, noise) for epsilon in _EPSILONS))
+        for method, epsilon, draws in (
+            ("SGD", None, 1),
+            ("plain ALS", None, 1),
+            *(("certified ALS", epsilon, noise) for epsilon in _EPSILONS),
+        )
         for draw in range(draws)
         for accounts, target in attacks
-    ]  # fmt: skip
+    ]
     return [row for found in run.each(points, trained) for row in _rows(found)]
 
 
@@ -74,7 +77,7 @@ def _method(name: str, epsilon: float | None) -> Method:
 
 
 def _seen(model: Model, targets: list[int], n_threads: int) -> list[dict[str, Any]]:
-    """Return what people who have not rated an item see of it, for each."""
+    """Return the prediction and the rank of each item for users who have not rated it."""
     release, n_users = model.release, len(model.user_ids)
     users = np.repeat(np.arange(n_users), np.diff(model.seen_indptr))
     recommended = model.recommend_batch(k=_FEW, n_threads=n_threads).positions
@@ -84,30 +87,32 @@ def _seen(model: Model, targets: list[int], n_threads: int) -> list[dict[str, An
         others[users[model.seen_items == target]] = False
         predicted = release.mean + release.item_biases[target] + model.user_biases[others]
         predicted = predicted + model.user_factors[others] @ release.item_factors[target]
-        found.append({
-            "item": str(release.items.ids.array[target]),
-            "item_ratings": n_users - int(others.sum()),
-            "predicted": float(np.clip(predicted, release.scale.lo, release.scale.hi).mean()),
-            "in_top": float((recommended[others] == target).any(axis=1).mean()),
-        })  # fmt: skip
+        found.append(
+            {
+                "item": str(release.items.ids.array[target]),
+                "item_ratings": n_users - int(others.sum()),
+                "predicted": float(np.clip(predicted, release.scale.lo, release.scale.hi).mean()),
+                "in_top": float((recommended[others] == target).any(axis=1).mean()),
+            }
+        )
     return found
 
 
 def _rows(found: Row) -> list[Row]:
-    """Return one row for each item that a run has something to say about."""
+    """Return one row for each item that a run measured."""
     targets = range(N_TARGETS) if found["target"] is None else [found["target"]]
     rest = {name: value for name, value in found.items() if name not in ("seen", "target")}
     return [{**rest, "target": target, **seen} for target, seen in zip(targets, found["seen"], strict=True)]
 
 
 class Effect(NamedTuple):
-    """What accounts do, on average over items and draws of the noise.
+    """The effect of fake accounts, averaged over items and draws of the noise.
 
     Attributes:
-        shift: how much higher the pushed item is predicted.
-        error: the standard error of that.
-        in_top, in_top_before: the part of people who are recommended it, with the accounts and without.
-        rmse: how much higher the error of people is.
+        shift: the increase of the predicted rating of the pushed item.
+        error: the standard error of the shift.
+        in_top, in_top_before: the fraction of users who are recommended the item, with the accounts and without.
+        rmse: the increase of the error of honest users.
     """
 
     shift: float
@@ -118,7 +123,7 @@ class Effect(NamedTuple):
 
 
 def effect(rows: list[Row], method: str, epsilon: float | None, accounts: str) -> Effect:
-    """Return what accounts of a kind do to a method."""
+    """Return the effect of accounts of a kind on a method."""
     own = [row for row in rows if (row["method"], row["epsilon"]) == (method, epsilon)]
     before = [row for row in own if row["accounts"] == _NOBODY]
     after = [row for row in own if row["accounts"] == accounts]
@@ -145,7 +150,7 @@ def _name(method: str, epsilon: float | None) -> str:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether private models are moved at most half as far as plain ALS, whichever accounts are made up."""
+    """Judge whether private models shift at most half as far as plain ALS, for every kind of account."""
     kinds, told, held = _kinds(rows), [], True
     for accounts in KINDS:
         found = {kind: effect(rows, *kind, accounts) for kind in kinds}
@@ -162,12 +167,12 @@ def judge(rows: list[Row]) -> Verdict:
         held,
         f"{'; '.join(told)}. The error of people changes by {worst:.4f} at most, private or not. What is proven is for "
         f"one account: {count} together have {count} ε, at ε = {least:g} a factor of e^{count * least:g}, which is no "
-        "promise.",
+        "guarantee.",
     )
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw how far the item moves, and for how many people it is among the first ten."""
+    """Draw the shift of the item, and the share of users who find it in their top ten."""
     drawing.set_size_inches(9.5, 5.2)
     left, right = drawing.subplots(1, 2)
     kinds = _kinds(rows)
@@ -180,17 +185,17 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
         right.bar(x, [100 * one.in_top for one in found], label=accounts, **style)
     before = [100 * effect(rows, *kind, KINDS[0]).in_top_before for kind in kinds]
     right.plot(places, before, "kD", markersize=5, label="without them")
-    left.set(ylabel="predicted rating of the pushed item, with less without")
+    left.set(ylabel="shift of the predicted rating of the pushed item")
     right.set(ylabel=f"people who find it in their top {_FEW}, %")
     for axes in (left, right):
         axes.set_xticks(places, [_name(*kind) for kind in kinds], fontsize="small")
         axes.grid(alpha=0.3, axis="y")
         axes.axhline(0, color="black", linewidth=0.8)
-        axes.legend(frameon=False, fontsize="small", title="made-up accounts", title_fontsize="small")
+        axes.legend(frameon=False, fontsize="small", title="fake accounts", title_fontsize="small")
 
 
 FIGURE = Figure(
-    title="An item pushed by made-up accounts, one for every hundred people; ε per user, certified ALS",
+    title="An item pushed by fake accounts, one for every hundred people; ε per user, certified ALS",
     published="Differential privacy confers robustness: it limits what any account can do to recommendations.",
     measure=measure,
     draw=draw,

@@ -1,4 +1,4 @@
-"""What the paper states, and from which ε on it is so here.
+"""The paper's statements, and the ε from which on they hold here.
 
 >>> STATED["Netflix", "S3"].words
 'below 0.1'
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from experiments.figure import Row, Verdict
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
 
-NEAR = 0.02  # what "about" means
+NEAR = 0.02  # how "about" is read
 
 
 class Stated(NamedTuple):
@@ -21,9 +21,9 @@ class Stated(NamedTuple):
 
     Attributes:
         epsilon: the claimed ε.
-        iterations: after how many.
-        most: the largest increase with which it holds.
-        words: as they stand in sentences.
+        iterations: the number of iterations or rounds.
+        most: the largest increase for which it holds.
+        words: the statement as used in sentences.
     """
 
     epsilon: float
@@ -33,7 +33,7 @@ class Stated(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The figure itself."""
+        """The stated increase."""
         return self.most - NEAR if self.words.startswith("about") else self.most
 
 
@@ -67,7 +67,7 @@ def budgets_of(rows: Iterable[Row]) -> list[float]:
 
 
 def from_on(rows: list[Row], value: Callable[[Row], float], most: float) -> float | None:
-    """Return the least ε from which on the mean of a value over draws is at most so much; None if there is none."""
+    """Return the smallest ε from which on the mean of a value over draws is at most `most`; None if there is none."""
     least = None
     for epsilon in reversed(budgets_of(rows)):
         found = mean(of(rows, epsilon=epsilon), value)
@@ -78,14 +78,14 @@ def from_on(rows: list[Row], value: Callable[[Row], float], most: float) -> floa
 
 
 def statement(rows: list[Row], scenario: str, value: Callable[[Row], float], most: float, told: str) -> Held:
-    """Say what a value is where the paper states something, from which ε on it is small enough, and if noise is less.
+    """Judge a statement: the value there, the ε from which on it holds, and the value with less noise or none.
 
     Args:
-        rows: of all kinds of noise, and one set of data.
-        scenario: which statement.
+        rows: of all kinds of noise, for one data set.
+        scenario: the scenario of the statement.
         value: of a row.
-        most: with which it is held.
-        told: what is said of the value, which comes in place of braces.
+        most: the largest value for which the statement holds.
+        told: text about the value, with braces in its place.
     """
     stated = STATED[rows[0]["data"], scenario]
     there = of(rows, scenario=scenario, iterations=stated.iterations)
@@ -104,13 +104,16 @@ def statement(rows: list[Row], scenario: str, value: Callable[[Row], float], mos
             text += f" (composed: {reached * (stated.iterations + 1):,.0f})"
     less = mean(of(there, noise=DIVIDED, epsilon=stated.epsilon), value)
     none = mean(of(there, noise=NONE), value)
-    aside = [f"{shown(one)} {word}" for one, word in ((less, "if noise is divided by the number of ratings"),
-                                                      (none, "without noise")) if one is not None]  # fmt: skip
+    aside = [
+        f"{shown(one)} {word}"
+        for one, word in ((less, "if noise is divided by the number of ratings"), (none, "without noise"))
+        if one is not None
+    ]
     return held, text + (f"; {', '.join(aside)}" if aside else "")
 
 
 def verdict(found: Iterable[Held], end: str = "") -> Verdict:
-    """Return one verdict for several findings: held if all are, and not held if one is not."""
+    """Return one verdict for several findings: it holds if all do, and does not if one does not."""
     found = list(found)
     kinds = [held for held, _ in found]
     held = False if False in kinds else None if None in kinds else True
@@ -119,5 +122,5 @@ def verdict(found: Iterable[Held], end: str = "") -> Verdict:
 
 
 def shown(value: float) -> str:
-    """Return a figure as sentences have it."""
+    """Format a number for a sentence."""
     return f"{value:.3f}" if abs(value) < 10 else f"{float(f'{value:.3g}'):,.10g}"

@@ -1,4 +1,4 @@
-"""The three parts, regular factorization beside a wide sketch, the search, and every figure on made-up ratings."""
+"""The three parts, regular factorization beside a wide sketch, the search, and every figure on synthetic ratings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.balu2016.dense import dense_block
-from experiments.balu2016.learning import Parts, Trial
+from experiments.balu2016.runs import Parts, Trial
 from experiments.figure import Row, Run, make
 
 from dpmf import Ratings
-from dpmf.ratings.synthetic import make as made_up
-from experiments.balu2016 import FIGURES, learning
+from dpmf.ratings.synthetic import make as make_ratings
+from experiments.balu2016 import FIGURES, runs
 
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made_up(400, 60, mean_ratings=25)
+    return make_ratings(400, 60, mean_ratings=25)
 
 
 @pytest.fixture
@@ -54,8 +54,9 @@ def test_a_step_of_regular_factorization_is_that_of_the_formula() -> None:
     U, V = np.array([[0.5, -1.0]], np.float32), np.array([[2.0, 1.0]], np.float32)
     one = np.zeros(1, np.uint8)
     known = np.full(1, 0.25, np.float32)
-    dense_block(one, one, one, np.array([3.0], np.float32), one, one, known, known, U, V,
-                np.float32(0.1), np.float32(0.5))  # fmt: skip
+    dense_block(
+        one, one, one, np.array([3.0], np.float32), one, one, known, known, U, V, np.float32(0.1), np.float32(0.5)
+    )
     e = 3.0 - 0.5 - (0.5 * 2 - 1.0)
     np.testing.assert_allclose(U, [[0.5 + 0.1 * (e * 2 - 0.25), -1 + 0.1 * (e + 0.5)]], rtol=1e-6)
     np.testing.assert_allclose(V, [[2 + 0.1 * (e * 0.5 - 1), 1 + 0.1 * (-e - 0.5)]], rtol=1e-6)
@@ -68,10 +69,10 @@ def test_settings_are_those_with_the_least_error_on_the_validation_part(
         return abs(math.log(trial.rate / 0.03)) + abs(math.log(trial.penalty / 0.01))
 
     monkeypatch.setattr(Parts, "loss", loss)
-    found = learning.searched(run, Parts.of(run), Trial(4, 16), penalty=True)
+    found = runs.searched(run, Parts.of(run), Trial(4, 16), penalty=True)
     assert found.rate == pytest.approx(0.03)
     assert found.penalty == pytest.approx(0.01, rel=0.3)  # the nearest that is tried
-    kept = learning.searched(run, Parts.of(run), Trial(4, 16), penalty=False)
+    kept = runs.searched(run, Parts.of(run), Trial(4, 16), penalty=False)
     assert kept.penalty == Trial(4, 16).penalty
 
 

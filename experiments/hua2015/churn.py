@@ -1,7 +1,7 @@
 """Figures 9 and 10: mean increase of errors in S3 against the probabilities of coming and of leaving.
 
-The paper does not say at which ε; it is that of its statement on S3. At that, noise is all there is to be seen, so that
-runs without noise stand beside it, and with `--full` also such with noise divided by the number of ratings.
+The paper does not say at which ε; here it is that of its statement on S3. Since noise hides everything else there, runs
+without noise are added, and with `--full` also runs with noise divided by the number of ratings.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import name_of
-from experiments.hua2015.drawing import style
-from experiments.hua2015.measuring import AT
-from experiments.hua2015.measuring import measure as measured
+from experiments.hua2015.measurements import AT
+from experiments.hua2015.measurements import measure as measured
+from experiments.hua2015.plots import style
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE, Trial, composed
-from experiments.hua2015.stated import STATED, Held, mean, of, shown, verdict
+from experiments.hua2015.statements import STATED, Held, mean, of, shown, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _FULL, _SMALL = (0.005, 0.01, 0.015, 0.02), (0.005, 0.01, 0.02)
 _USUAL = Trial("S3")
-_SLACK, _PART = 0.01, 0.01  # of an increase, and of a huge one: what is smaller is next to nothing
+_SLACK, _PART = 0.01, 0.01  # absolute and relative: smaller changes of an increase are negligible
 _KINDS = (WHOLE, NONE, DIVIDED)
 _WORDS = {WHOLE: "with the noise claimed", NONE: "without noise", DIVIDED: "with noise divided by the ratings"}
 
@@ -46,7 +46,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the increase falls as more come, and changes less as more leave, with each kind of noise."""
+    """Judge whether the increase falls as more people come, and depends less on leaving, for each kind of noise."""
     kinds = [noise for noise in _KINDS if noise != DIVIDED or of(rows, noise=DIVIDED)]
     return verdict(_judge_one(rows, noise) for noise in kinds)
 
@@ -55,7 +55,7 @@ def _judge_one(rows: list[Row], noise: str) -> Held:
     own = of(rows, scenario="S3", noise=noise)
     if not own:
         return None, f"{_WORDS[noise]} it was not run"
-    coming, leaving = (list(_course(own, varied).values()) for varied in ("come", "leave"))
+    coming, leaving = (list(_curve(own, varied).values()) for varied in ("come", "leave"))
     slack = max(_SLACK, _PART * abs(coming[0]))
     fell = coming[-1] < coming[0] - slack and all(after <= before + slack for before, after in pairwise(coming))
     wide, narrow = (max(values) - min(values) for values in (coming, leaving))
@@ -68,8 +68,8 @@ def _judge_one(rows: list[Row], noise: str) -> Held:
     return fell and narrow < wide, text
 
 
-def _course(rows: list[Row], varied: str) -> dict[float, float]:
-    """Return increases by one of the probabilities, ascending, the other being what it usually is."""
+def _curve(rows: list[Row], varied: str) -> dict[float, float]:
+    """Return increases by one of the probabilities, ascending, with the other at its usual value."""
     other = "leave" if varied == "come" else "come"
     own = of(rows, **{other: getattr(_USUAL, other)})
     found = {
@@ -80,7 +80,7 @@ def _course(rows: list[Row], varied: str) -> dict[float, float]:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a row of panels for each kind of noise, which are far apart, and a column for each probability."""
+    """Draw a row of panels for each kind of noise, and a column for each probability."""
     own = of(rows, scenario="S3")
     kinds = [noise for noise in _KINDS if of(own, noise=noise)]
     rounds = own[0]["iterations"]
@@ -96,8 +96,8 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
             DIVIDED: f"noise divided by the ratings, ε = {epsilon:g}: no guarantee",
         }
         for axes, varied in zip(line, ("come", "leave"), strict=True):
-            course = _course(chosen, varied)
-            axes.plot(list(course), list(course.values()), "-o", color=f"C{_KINDS.index(noise)}")
+            curve = _curve(chosen, varied)
+            axes.plot(list(curve), list(curve.values()), "-o", color=f"C{_KINDS.index(noise)}")
             style(axes, "", "")
             axes.margins(y=0.3)
         line[0].set_title(titles[noise], fontsize="small", loc="left")

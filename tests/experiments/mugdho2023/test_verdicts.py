@@ -10,7 +10,7 @@ import pytest
 from experiments.figure import Row, Verdict
 from experiments.mugdho2023.verdicts import falls, means, rises, trend
 
-from experiments.mugdho2023 import FIGURES, budgets, factors, iterations, steps, timing
+from experiments.mugdho2023 import FIGURES, budgets, factors, iterations, steps, times
 
 READINGS = ("published, raw", "published, mean")
 
@@ -23,7 +23,7 @@ def _curves(curves: Mapping[float, tuple[float, ...]], reading: str = READINGS[0
     ]
 
 
-def test_errors_that_fall_the_less_the_more_noise_there_is() -> None:
+def test_errors_that_fall_less_with_more_noise_hold() -> None:
     verdict = iterations.judge(_curves({math.inf: (2.0, 1.5, 0.9), 0.9: (2.0, 1.5, 1.0), 0.15: (2.0, 1.8, 1.6)}))
     assert verdict.held is True
     assert "from 2.000 after 10 iterations to, after 30, 0.900 without noise, 1.000 with" in verdict.sentence
@@ -41,7 +41,7 @@ def test_errors_that_fall_the_less_the_more_noise_there_is() -> None:
         ({math.inf: (2.0, 0.9), 0.3: (2.0, math.inf)}, "0.900 without noise, diverges with eps_i = 0.3"),
     ],
 )
-def test_errors_that_do_not(curves: dict[float, tuple[float, ...]], says: str) -> None:
+def test_other_errors_do_not_hold(curves: dict[float, tuple[float, ...]], says: str) -> None:
     verdict = iterations.judge(_curves(curves))
     assert verdict.held is False
     assert says in verdict.sentence
@@ -59,14 +59,21 @@ def test_the_verdict_is_on_the_published_reading_and_the_sentence_on_all() -> No
 def _settled(column: str, values: Mapping[float, tuple[float, float]], *, settled: bool = True) -> list[Row]:
     return [
         {
-            "reading": READINGS[0], "eps_i": 0.3, column: value, "rmse": rmse, "train_rmse": rmse - 0.1,
-            "epsilon": epsilon, "iterations": 100, "settled": settled, "baseline_rmse": 1.0,
+            "reading": READINGS[0],
+            "eps_i": 0.3,
+            column: value,
+            "rmse": rmse,
+            "train_rmse": rmse - 0.1,
+            "epsilon": epsilon,
+            "iterations": 100,
+            "settled": settled,
+            "baseline_rmse": 1.0,
         }
         for value, (rmse, epsilon) in values.items()
-    ]  # fmt: skip
+    ]
 
 
-def test_more_budget_is_less_error() -> None:
+def test_more_budget_with_less_error_holds() -> None:
     verdict = budgets.judge(_settled("eps_i", {0.15: (1.2, 3.0), 0.3: (1.0, 6.0), 0.9: (0.9, 20.0)}))
     assert verdict.held is True
     assert "the error falls from 1.200 to 0.900, the overall ε rises from 3.000 to 20" in verdict.sentence
@@ -80,7 +87,7 @@ def test_more_budget_is_less_error() -> None:
         ({0.15: (math.inf, math.inf), 0.9: (0.9, 3.0)}, "the error is infinite, 0.900"),
     ],
 )
-def test_more_budget_is_not_less_error(values: dict[float, tuple[float, float]], says: str) -> None:
+def test_more_budget_without_less_error_does_not_hold(values: dict[float, tuple[float, float]], says: str) -> None:
     verdict = budgets.judge(_settled("eps_i", values))
     assert verdict.held is False
     assert says in verdict.sentence
@@ -100,7 +107,9 @@ def test_more_factors_are_better_and_cost_more() -> None:
         ({20: (1.0, 6.0), 50: (0.9, 6.0)}, False, None),  # none settled, so the number of iterations says nothing
     ],
 )
-def test_more_factors_are_not(values: dict[float, tuple[float, float]], settled: bool, held: bool | None) -> None:
+def test_factors_without_gain_do_not_hold(
+    values: dict[float, tuple[float, float]], settled: bool, held: bool | None
+) -> None:
     assert factors.judge(_settled("n", values, settled=settled)).held is held
 
 
@@ -109,7 +118,7 @@ def _times(plain: tuple[float, ...], private: tuple[float, ...]) -> Verdict:
         {"n": n, "plain_milliseconds": one, "private_milliseconds": other, "ratio": other / one}
         for n, one, other in zip((20, 50, 100, 200), plain, private, strict=True)
     ]
-    return timing.judge(rows)
+    return times.judge(rows)
 
 
 def test_times_grow_linearly_and_noise_adds_little() -> None:
@@ -137,7 +146,7 @@ def test_steps_hold_if_all_come_near_the_baseline_with_the_published_reading() -
     assert "takes 0.0002 (published, raw): 0.850" in held.sentence
 
 
-def test_steps_that_diverge_do_not() -> None:
+def test_steps_that_diverge_do_not_hold() -> None:
     one = steps.judge(_errors_of_steps(math.inf, 0.95))
     assert one.held is False
     assert "published, raw 0.900, diverges" in one.sentence
