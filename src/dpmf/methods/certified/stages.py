@@ -134,14 +134,15 @@ class StagedRun:
             began, stage = time.perf_counter(), self._stages[place]
             answered = converse(public, stage, partner)
             seconds = time.perf_counter() - began
-            facts: dict[str, Any] = {"history": [asdict(record) for record in history], "seconds": seconds}
+            records, error = [asdict(record) for record in history], partner.error(None)
+            facts: dict[str, Any] = {"history": records, "seconds": seconds, "error": error}
             if not answered:
                 facts["answered"] = False
             if self._snapshots is not None:  # at once, before users compute their part: it cannot be found again
                 self._snapshots.save(place + 1, public.state(), facts)
             rounds = len(history)
             if answered:
-                self._record(stage, public, partner, seconds, history)
+                history += self._records(stage, public, partner, seconds, error)
             if self._snapshots is not None:
                 self._snapshots.finish()  # before the next stage is started: else both would be lost
             for callback in callbacks if len(history) > rounds else ():
@@ -166,22 +167,22 @@ class StagedRun:
         try:
             history = [EpochRecord(**record) for record in self._found.facts["history"]]
             public.restore(self._found.tensors)
-            seconds = float(self._found.facts["seconds"])
+            seconds, measured = float(self._found.facts["seconds"]), float(self._found.facts.get("error", 0.0))
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {error}") from None
         if self._found.facts.get("answered", True):
-            self._record(self._stages[self._finished - 1], public, partner, seconds, history)
+            history += self._records(self._stages[self._finished - 1], public, partner, seconds, measured)
         return history
 
-    def _record(
-        self, stage: Stage, public: PublicHalf, partner: Partner, seconds: float, history: list[EpochRecord]
-    ) -> None:
-        """Append the record of a round."""
+    def _records(
+        self, stage: Stage, public: PublicHalf, partner: Partner, seconds: float, error: float
+    ) -> list[EpochRecord]:
+        """Return the record of a stage, if it is a round; the error is that of those who answered."""
         if stage.round is None:
-            return
-        began = time.perf_counter()
-        error = partner.error(public.fit_after(stage))
-        history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
+            return []
+        began, fit = time.perf_counter(), public.fit_after(stage)
+        error = error if fit is None else partner.error(fit)
+        return [EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error)]
 
 
 def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
