@@ -11,18 +11,14 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
-from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.errors import InvalidArgument
 from dpmf.methods import GaussianGD, ObjectivePerturbation
 from dpmf.methods.objective import PUBLISHED
 from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.privacy.guarantee import SEEDED
-from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
 from dpmf.ratings.synthetic import make
 
 EXACT = ObjectivePerturbation(n_factors=3, n_epochs=8, budget=Budget(5.0), mode="paper", noise_seed=4)
@@ -58,9 +54,10 @@ def test_what_is_claimed_is_a_claim_with_all_its_gaps(ratings: Ratings, solver: 
 
 
 def test_published_settings_are_the_defaults() -> None:
-    chosen = ObjectivePerturbation(budget=Budget(1.0), mode="paper").chosen()
-    assert {name: getattr(chosen, name) for name in PUBLISHED} == PUBLISHED
-    assert (chosen.solver, chosen.learning_rate, chosen.n_turns) == ("exact", 1 / 32, 100)
+    chosen = ObjectivePerturbation(budget=Budget(1.0), mode="paper")
+    facts = chosen.facts()
+    assert {name: facts[name] for name in PUBLISHED} == PUBLISHED
+    assert (facts["solver"], facts["learning_rate"], chosen.n_turns) == ("exact", 1 / 32, 100)
     assert replace(chosen, solver="steps").n_turns == 200
 
 
@@ -106,24 +103,10 @@ def test_raw_ratings_are_predicted_by_products_alone(ratings: Ratings) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", [EXACT, STEPS, PLAIN, PUBLISHED_PLAIN], ids=["exact", "steps", "plain", "published"])
-def test_the_bits_are_the_same_for_any_number_of_threads(method: ObjectivePerturbation, ratings: Ratings) -> None:
-    models = [method.fit(ratings, n_threads=n_threads) for n_threads in (1, 2, 3)]
-    assert {bits(model) for model in models} == {bits(models[0])}
-    assert len({model.history[-1].train_rmse for model in models}) == 1
-
-
-def test_noise_comes_from_nobody_knows_where_unless_it_is_seeded(ratings: Ratings) -> None:
-    fresh = replace(EXACT, noise_seed=None)
-    assert bits(fresh.fit(ratings)) != bits(fresh.fit(ratings))
-    assert not fresh.fit(ratings).guarantee.is_seeded
-    assert SEEDED in EXACT.fit(ratings).guarantee.assumptions
-
-
 @pytest.mark.parametrize(
     ("method", "stop"),
-    [(replace(EXACT, noise_seed=None), 4), (STEPS, 4), (STEPS, 12), (PUBLISHED_PLAIN, 4), (PLAIN, 4)],
-    ids=["exact", "steps, while fitting", "steps", "published", "plain"],
+    [(replace(EXACT, noise_seed=None), 4), (STEPS, 12)],
+    ids=["exact", "steps"],
 )
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
     method: ObjectivePerturbation, stop: int, tmp_path: Path, ratings: Ratings
@@ -160,16 +143,10 @@ def test_steps_that_are_too_long_are_refused(ratings: Ratings) -> None:
         replace(STEPS, learning_rate=30.0, n_epochs=40).fit(ratings)
 
 
-def test_a_claim_is_unbounded_for_a_ledger(ratings: Ratings, tmp_path: Path) -> None:
-    with pytest.raises(BudgetExceeded):
-        EXACT.fit(ratings, ledger=Ledger(tmp_path / "ledger", Budget(100.0)))
-
-
-def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> None:
-    for field, value in {"solver": "exact", "noise_seed": 1}.items():
-        for plain in (PLAIN, PUBLISHED_PLAIN):
-            with pytest.raises(InvalidArgument, match=rf"{field} means nothing with an infinite epsilon"):
-                replace(plain, **{field: value})  # type: ignore[arg-type]
+def test_what_makes_no_sense_is_refused(ratings: Ratings) -> None:
+    for plain in (PLAIN, PUBLISHED_PLAIN):
+        with pytest.raises(InvalidArgument, match="solver means nothing with an infinite epsilon"):
+            replace(plain, solver="exact")
     certified = ObjectivePerturbation(budget=Budget(1.0, unit="rating", neighbours="replace"))
     for field, value in {"n_factors": 5, "n_epochs": 7, "learning_rate": 0.1}.items():
         with pytest.raises(InvalidArgument, match=rf"{field} means nothing with mode='certified'"):
@@ -179,23 +156,13 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
     for budget in (Budget(1.0), Budget(1.0, unit="rating"), Budget(1.0, neighbours="replace")):
         with pytest.raises(InvalidArgument, match="needs unit='rating' and neighbours='replace'"):
             ObjectivePerturbation(budget=budget)
-    for field, value in (("solver", "lbfgs"), ("mode", "fast"), ("learning_rate", 0), ("regularization", -1.0),
-                         ("regularization", 0), ("n_epochs", 0), ("items_public", 1), ("seed", -1)):  # fmt: skip
+    wrong: list[tuple[str, Any]] = [("solver", "lbfgs"), ("mode", "fast"), ("learning_rate", 0), ("regularization", 0)]
+    for field, value in wrong:
         with pytest.raises(InvalidArgument, match=field):
-            replace(EXACT, **{field: value})  # type: ignore[arg-type]
+            replace(EXACT, **{field: value})
     for epsilon in (1e-300, 1e300):
         with pytest.raises(InvalidArgument, match=r"epsilon=1e.300 should be between 1e-09 and 1e\+09"):
             replace(EXACT, budget=Budget(epsilon))
-    with pytest.raises(InvalidArgument, match="budget=None"):
-        ObjectivePerturbation()
-    with pytest.raises(InvalidArgument, match="in memory"):
-        PLAIN.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
-    with pytest.raises(InvalidArgument, match="public catalogue"):
-        EXACT.fit(Ratings.of([1], [2], [3], scale=(1, 5)))
-    with pytest.raises(InvalidArgument, match="declared, not found"):
-        EXACT.fit(Ratings.of([1, 2], [2, 2], [3, 4]))
     for method in (EXACT, PLAIN):
         with pytest.raises(InvalidArgument, match="a rating, not a person"):
             method.fit(ratings, user_budgets={1: 1.0})
-    with pytest.raises(InvalidArgument, match="ledger means nothing with an infinite epsilon"):
-        PLAIN.fit(ratings, ledger=object())  # type: ignore[arg-type]

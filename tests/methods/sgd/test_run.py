@@ -35,18 +35,12 @@ def bits(model: Model) -> tuple[bytes, ...]:
 
 
 @pytest.mark.usefixtures("_many_blocks")
-@pytest.mark.parametrize("validation", [0.0, 0.1])
-def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(ratings: Ratings, validation: float) -> None:
-    method = SGD(n_factors=10, n_epochs=4, validation=validation, seed=5)
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(ratings: Ratings) -> None:
+    method = SGD(n_factors=10, n_epochs=4, validation=0.1, seed=5)
     models = [method.fit(ratings, n_threads=n_threads) for n_threads in (1, 2, 3, 8, 3)]
     assert {bits(model) for model in models} == {bits(models[0])}
     errors = [[(one.train_rmse, one.validation_rmse) for one in model.history] for model in models]
     assert all(one == errors[0] for one in errors)
-
-
-def test_another_seed_gives_another_model(ratings: Ratings) -> None:
-    one, other = (SGD(n_factors=10, n_epochs=2, seed=seed).fit(ratings) for seed in (1, 2))
-    assert bits(one) != bits(other)
 
 
 def test_the_order_in_which_ratings_come_does_not_matter(ratings: Ratings) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified.shares import personal_epsilons, personal_shares
+from dpmf.methods.certified.shares import gaussian_shares, personal_epsilons
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import Part, gaussian_events
@@ -21,6 +24,10 @@ USERS = Ids(np.array([1, 2, 3, 4]))
 
 def plan(budget: Budget, size: int = 1000) -> tuple[GaussianEvent, ...]:
     return gaussian_events(budget, [Part("counts", 1, 1, size), Part("sums", 5, 3, 3 * size)])
+
+
+def shares_of(budget: Budget, events: Sequence[GaussianEvent], wanted: Mapping[Any, float] | None) -> NDArray[Any]:
+    return gaussian_shares(personal_epsilons(USERS, budget, wanted), budget, events)
 
 
 def gdp(epsilon: float, delta: float) -> float:
@@ -37,7 +44,7 @@ def gdp(epsilon: float, delta: float) -> float:
 @pytest.mark.parametrize(("epsilon", "own"), [(2.0, 1.0), (20.0, 0.5), (1.0, 0.99), (0.5, 0.01)])
 def test_the_weight_is_the_ratio_of_gaussian_parameters(epsilon: float, own: float, delta: float) -> None:
     budget = Budget(epsilon, delta)
-    shares = personal_shares(USERS, budget, plan(budget), {3: own})
+    shares = shares_of(budget, plan(budget), {3: own})
     assert shares.tolist() == [1.0, 1.0, pytest.approx(gdp(own, delta) / gdp(epsilon, delta), rel=1e-6), 1.0]
 
 
@@ -47,7 +54,7 @@ def test_the_weight_is_the_ratio_of_gaussian_parameters(epsilon: float, own: flo
 def test_the_accountant_finds_no_more_than_what_was_asked_for(own: float, neighbours: str, size: int) -> None:
     budget = Budget(3.0, neighbours=neighbours)
     events = plan(budget, size)
-    share = personal_shares(USERS, budget, events, {3: own})[2]
+    share = shares_of(budget, events, {3: own})[2]
     assert 0 <= share < 1
     if share:
         lighter = [replace(event, noise_multiplier=event.noise_multiplier / share) for event in events]
@@ -63,21 +70,21 @@ def test_somebody_who_is_named_twice_pays_the_least() -> None:
 
 def test_a_larger_epsilon_is_no_use_and_none_at_all_leaves_out() -> None:
     budget = Budget(2.0)
-    shares = personal_shares(USERS, budget, plan(budget), {1: 2.0, 2: 99, 3: 0, 4: math.inf})
+    shares = shares_of(budget, plan(budget), {1: 2.0, 2: 99, 3: 0, 4: math.inf})
     assert shares.tolist() == [1.0, 1.0, 0.0, 1.0]
 
 
 def test_smaller_budgets_have_smaller_weights() -> None:
     budget = Budget(2.0)
-    shares = personal_shares(USERS, budget, plan(budget), {1: 0.1, 2: 0.5, 3: 1.0, 4: 1.9})
+    shares = shares_of(budget, plan(budget), {1: 0.1, 2: 0.5, 3: 1.0, 4: 1.9})
     assert (np.diff(shares) > 0).all()
 
 
 def test_people_who_are_not_there_are_passed_over() -> None:
     budget = Budget(2.0)
-    assert personal_shares(USERS, budget, plan(budget), {77: 0.1, "eve": 0.0}).tolist() == [1.0] * 4
-    assert personal_shares(USERS, budget, plan(budget), {}).tolist() == [1.0] * 4
-    assert personal_shares(USERS, budget, plan(budget), None).tolist() == [1.0] * 4
+    assert shares_of(budget, plan(budget), {77: 0.1, "eve": 0.0}).tolist() == [1.0] * 4
+    assert shares_of(budget, plan(budget), {}).tolist() == [1.0] * 4
+    assert shares_of(budget, plan(budget), None).tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize("epsilon", [math.nan, -1.0, -math.inf, "1", True, None])
@@ -85,5 +92,5 @@ def test_people_who_are_not_there_are_passed_over() -> None:
 def test_what_is_no_epsilon_is_refused(epsilon: float, user: int) -> None:
     budget = Budget(2.0)
     with pytest.raises(InvalidArgument, match="from 0 on") as caught:
-        personal_shares(USERS, budget, plan(budget), {user: epsilon})
+        shares_of(budget, plan(budget), {user: epsilon})
     assert "77" not in str(caught.value)  # a message does not say who it was

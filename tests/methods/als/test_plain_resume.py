@@ -1,4 +1,4 @@
-"""Plain alternating least squares, stopped and gone on with: the same bits, and only for the same run."""
+"""Plain alternating least squares, stopped and resumed: observations, damage, and a process that is killed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dpmf import Checkpoint, Ratings
@@ -19,7 +17,6 @@ from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.methods.als import ALS
 from dpmf.methods.als.plain import Factorization, factorize_observations
 from dpmf.privacy import Budget
-from dpmf.ratings import Items, Scale
 from dpmf.ratings.synthetic import make
 
 PLAIN = ALS(n_factors=5, n_epochs=6, budget=Budget(math.inf))
@@ -28,18 +25,6 @@ PLAIN = ALS(n_factors=5, n_epochs=6, budget=Budget(math.inf))
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
     return make(150, 60)
-
-
-@pytest.mark.parametrize("method", [PLAIN, replace(PLAIN, cap=7)])
-def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, ratings: Ratings, method: ALS) -> None:
-    whole = method.fit(ratings)
-    method.fit(ratings, callbacks=[lambda record: record.epoch == 4], checkpoint=Checkpoint(tmp_path / "run"))
-    resumed = method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True), n_threads=3)
-    for name in ("user_factors", "user_biases"):
-        assert getattr(whole, name).tobytes() == getattr(resumed, name).tobytes()
-    for name in ("item_factors", "item_biases"):
-        assert getattr(whole.release, name).tobytes() == getattr(resumed.release, name).tobytes()
-    assert [record.train_rmse for record in resumed.history] == [record.train_rmse for record in whole.history]
 
 
 def test_observations_go_on_to_the_same_bits(tmp_path: Path, ratings: Ratings) -> None:
@@ -53,36 +38,6 @@ def test_observations_go_on_to_the_same_bits(tmp_path: Path, ratings: Ratings) -
         assert getattr(whole, name).tobytes() == getattr(resumed, name).tobytes()
     with pytest.raises(InvalidArgument, match="another run"):
         fit(checkpoint=Checkpoint(tmp_path / "run", resume=True), alpha=2.0)
-
-
-def test_a_finished_run_is_not_run_again(tmp_path: Path, ratings: Ratings) -> None:
-    first = PLAIN.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
-    epochs: list[int] = []
-    again = PLAIN.fit(
-        ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True), callbacks=[lambda r: epochs.append(r.epoch)]
-    )
-    assert first.user_factors.tobytes() == again.user_factors.tobytes()
-    assert not epochs
-
-
-def test_another_run_is_refused(tmp_path: Path, ratings: Ratings) -> None:
-    PLAIN.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
-    plan = Checkpoint(tmp_path / "run", resume=True)
-    values = ratings.values.copy()
-    values[7] = 1 if values[7] > 1 else 2
-    for method, others in (
-        (replace(PLAIN, n_factors=4), ratings),
-        (replace(PLAIN, regularization=0.2), ratings),
-        (replace(PLAIN, seed=9), ratings),
-        (replace(PLAIN, cap=3), ratings),
-        (replace(PLAIN, budget=Budget(5.0)), ratings),
-        (PLAIN, make(151, 60)),
-        (PLAIN, replace(ratings, values=values)),
-        (PLAIN, replace(ratings, scale=Scale(0, 100))),
-        (PLAIN, replace(ratings, catalogue=Items.of(np.arange(1000, 1060)))),
-    ):
-        with pytest.raises(InvalidArgument, match="another run"):
-            method.fit(others, checkpoint=plan)
 
 
 def test_a_damaged_snapshot_is_refused(tmp_path: Path, ratings: Ratings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf import Checkpoint
-from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.errors import InvalidArgument
 from dpmf.evaluation import evaluate
 from dpmf.kernels.als_implicit import observer_reference
 from dpmf.methods import configure
@@ -20,7 +18,6 @@ from dpmf.methods.als import ALS
 from dpmf.model import Model, Release
 from dpmf.model.person import fold_in_many
 from dpmf.privacy import Budget
-from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
@@ -158,24 +155,6 @@ def test_a_scale_found_in_the_data_is_no_matter_and_not_told(tmp_path: Path) -> 
     assert (scale.lo, scale.hi) == (0, 1)
 
 
-def test_a_catalogue_found_in_the_data_is_refused() -> None:
-    found = Ratings.of([1, 1, 2], [1, 2, 2], [3, 4, 5], scale=(1, 5))
-    with pytest.raises(InvalidArgument, match="public catalogue"):
-        learner().fit(found)
-    assert learner(items_public=True).fit(found).guarantee.certified
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_the_number_of_threads_does_not_change_a_bit(ratings: Ratings, n_threads: int) -> None:
-    method = learner(noise_seed=1, cap=6)
-    assert bits(method.fit(ratings, n_threads=n_threads)) == bits(method.fit(ratings, n_threads=2))
-
-
-def test_personal_budgets_are_taken(ratings: Ratings) -> None:
-    name = ratings.user_ids[3]
-    assert learner().fit(ratings, user_budgets={name: 0.0}).guarantee.certified
-
-
 # What it refuses
 
 
@@ -205,77 +184,9 @@ def test_sgd_has_no_such_setting() -> None:
         configure("sgd", {"feedback": "implicit"})
 
 
-def test_few_people_and_items_are_fine() -> None:
-    tiny = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), catalogue=range(6))
-    train = tiny.select(np.array([True, True, False]))  # user 2 has nothing left
-    for epsilon in (0.1, 5.0, math.inf):
-        model = learner(epsilon).fit(train)
-        for user in (1, 2):
-            assert np.isfinite(model.predict(user, range(6))).all()
-            assert len(model.recommend(user, k=6, include_rated=True)) == 6
-
-
 @pytest.mark.parametrize("feedback", ["explicit", "implicit"])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_hundreds_of_rounds_leave_numbers(feedback: str, ratings: Ratings) -> None:
     release = learner(feedback=feedback, n_epochs=200).fit(ratings).release
     assert np.isfinite(release.item_factors).all()
     assert np.isfinite(release.item_biases).all()
-
-
-# Stopping and going on
-
-
-class _Killed(BaseException):
-    pass
-
-
-@pytest.fixture
-def die_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
-    """Return a function that says at which draw of noise from now on a run dies."""
-    honest, left = Noise.integers, [0]
-
-    def integers(noise: Noise, shape: Any, label: str, index: int) -> Any:
-        left[0] -= 1
-        if left[0] == 0:
-            raise _Killed
-        return honest(noise, shape, label, index)
-
-    monkeypatch.setattr(Noise, "integers", integers)
-
-    def say(draw: int | None) -> None:
-        left[0] = draw or 0
-
-    return say
-
-
-@pytest.mark.parametrize("draw", range(1, 2 + 2 * 3 + 1))
-def test_a_run_that_was_stopped_goes_on(
-    tmp_path: Path, ratings: Ratings, die_at: Callable[[int | None], None], draw: int
-) -> None:
-    method, seeded = learner(), learner(noise_seed=7)
-    for one, folder in ((method, tmp_path / "run"), (seeded, tmp_path / "seeded")):
-        die_at(draw)
-        with pytest.raises(_Killed):
-            one.fit(ratings, checkpoint=Checkpoint(folder))
-        die_at(None)
-    whole = seeded.fit(ratings)
-    assert bits(seeded.fit(ratings, checkpoint=Checkpoint(tmp_path / "seeded", resume=True))) == bits(whole)
-    again = Checkpoint(tmp_path / "run", resume=True)
-    if draw <= 2:  # nothing was kept, and the budget is spent
-        with pytest.raises(BudgetExceeded):
-            method.fit(ratings, checkpoint=again)
-        return
-    model = method.fit(ratings, checkpoint=again)
-    lost = (draw - 3) // 2 + 1
-    assert [record.epoch for record in model.history] == [number for number in (1, 2, 3) if number != lost]
-    assert verify(model.guarantee).ok
-    _, folded = fold_in_many(model.release, ratings.indptr, ratings.items, ratings.values)
-    np.testing.assert_allclose(model.user_factors, folded, rtol=1e-5, atol=1e-6)
-
-
-def test_exact_and_explicit_runs_are_not_taken_for_this_one(tmp_path: Path, ratings: Ratings) -> None:
-    learner().fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
-    for other in (learner(feedback="explicit"), learner(alpha=2.0)):
-        with pytest.raises(InvalidArgument):
-            other.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))

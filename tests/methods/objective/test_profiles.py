@@ -10,7 +10,9 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.methods import ALS, SGD
-from dpmf.methods.objective.profiles import PROFILES, Profiles
+from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.objective.pattern import Pattern
+from dpmf.methods.objective.profiles import PROFILES, Profiles, RatingFacts
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of
@@ -35,10 +37,21 @@ def certified(ratings: Ratings) -> Release:
 def factors_of(
     profiles: Profiles, ratings: Ratings, seed: int = 1
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    mechanism = Mechanism(profiles.events(ratings.n_users), Noise(seed))
-    found = profiles.factors(ratings, mechanism, n_threads=2)
-    mechanism.finish()
-    return found
+    """Return everybody's factors, asked for as a certified run does."""
+    curator = Curator(
+        RatingsAnswerer(ratings, np.ones(ratings.n_users), 2),
+        Mechanism(profiles.events(ratings.n_users), Noise(seed)),
+        "replace",
+    )
+    facts = RatingFacts(ratings.user_ids, ratings.catalogue.ids, ratings.scale, Pattern.of(ratings), 2)
+    conversation = profiles.factors(facts)
+    try:
+        questions = next(conversation)
+        while True:
+            questions = conversation.send(curator.ask(questions))
+    except StopIteration as end:
+        curator.finish()
+        return np.asarray(end.value, np.float32)
 
 
 def test_a_table_is_looked_up_by_id(ratings: Ratings) -> None:
