@@ -17,7 +17,8 @@ from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.certified.questions import Answers, Fit, Noisy, People, Question, add_answers
+from dpmf.methods.als.questions import RidgeFit
+from dpmf.methods.certified.questions import Csr, Fitted, Noisy, People, Question
 from dpmf.privacy import Budget
 
 LEAST_P = 1e-9
@@ -89,14 +90,17 @@ class World:
     def parts(self, number: int, question: Question) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a user's exact answer, and the piece of noise that goes with it."""
         items, values = self.ratings(number)
-        own = Answers(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
-        sums = np.zeros(question.shape, np.int64)
-        add_answers(question, People(own, own, np.ones(1)), 0, 1, self.steps(question), sums)
+        own = Csr(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
+        sums, fit, fitted = np.zeros(question.shape, np.int64), question.needs(), None
+        if fit is not None:
+            fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
+            fit.solve(own, 0, 1, fitted)
+        question.add(People.of(own), fitted, 0, 1, self.steps(question), sums)
         index = sum(question.what in one.releases for one in self.agreement.rounds[: self.recommender.round])
         return sums, noise_of(SEED, number).pieces(question.shape, self.agreement.n_pieces, question.what, index)
 
     def steps(self, question: Question) -> float:
-        return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.plan))
+        return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.budget.neighbours))
 
 
 def questions_of(agreement: Agreement, number: int) -> tuple[Question, ...]:
@@ -104,7 +108,7 @@ def questions_of(agreement: Agreement, number: int) -> tuple[Question, ...]:
     width, fit = agreement.width(number), None
     if width is not None:
         c, V = rng.normal(size=agreement.n_items), rng.normal(size=(agreement.n_items, width))
-        fit = Fit(3.0, c.astype(np.float32), V.astype(np.float32), 3.0, 0.3, 0.0)
+        fit = RidgeFit(3.0, c.astype(np.float32), V.astype(np.float32), 3.0, 0.3, 0.0)
     return agreement.questions(number, rng.uniform(0.1, 1.0, agreement.n_items), fit)
 
 

@@ -15,11 +15,11 @@ from scipy import stats
 
 from dpmf.errors import BudgetExceeded
 from dpmf.federated.certified.messages import Answer, Inquiry
-from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements, new_seed
+from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 
@@ -52,14 +52,14 @@ def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
             expected.append(exact / world.steps(question) * (agreement.n_users / n))
         for question, noisy, values in zip(questions, world.play(questions, silent=silent), expected, strict=True):
             np.testing.assert_array_equal(noisy.values, values)
-            nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.plan))
+            nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.budget.neighbours))
             assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_pieces) * agreement.n_users / n)
     world.recommender.mechanism.finish()
 
 
 def test_with_too_few_people_nothing_is_revealed_and_the_round_is_charged() -> None:
     world = World(agreement_of())
-    with pytest.raises(RoundLost, match="too few people answered"):
+    with pytest.raises(StageLost, match="too few people answered"):
         world.play(silent=(0, 1, 2))
     assert len(world.total) < 60  # no room for a sum
     with pytest.raises(BudgetExceeded):
@@ -166,7 +166,7 @@ def test_sums_are_right_or_the_round_is_lost(schedule: list[tuple[Any, ...]]) ->
                 here.recommender.receive(sender, content)
 
         if len(silent) > world.agreement.dropouts:
-            with pytest.raises(RoundLost):
+            with pytest.raises(StageLost):
                 world.play(questions, silent=silent, meddle=meddle)
             continue
         for place, noisy in enumerate(world.play(questions, silent=silent, meddle=meddle)):

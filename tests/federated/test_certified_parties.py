@@ -18,13 +18,13 @@ from scipy import stats
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.messages import Answer, Expected, Inquiry, Total
-from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refused
 from dpmf.methods.als.plan import USERS
+from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
 
@@ -148,7 +148,7 @@ def test_nobody_may_have_the_key_of_another_party() -> None:
 
 def test_a_discarded_sum_is_nowhere_any_more() -> None:
     world = World(agreement_of())
-    with pytest.raises(RoundLost):
+    with pytest.raises(StageLost):
         world.play(silent=range(5))
     assert world.third_party._sum.size == 0
     assert world.third_party._sum.base is None
@@ -278,7 +278,7 @@ def test_rounds_are_asked_for_in_order_by_enough_people_and_as_agreed() -> None:
     world.recommender.ask(range(8), questions)
     with pytest.raises(InvalidArgument, match="open already"):
         world.recommender.ask(range(8), questions)
-    with pytest.raises(RoundLost):
+    with pytest.raises(StageLost):
         world.recommender.take()
     with pytest.raises(InvalidArgument, match="cannot be next"):
         world.recommender.skip_to(0)

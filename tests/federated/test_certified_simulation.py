@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from dpmf.methods.als.central import CentralRounds
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
@@ -17,11 +17,16 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.simulation import (
     CertifiedOutcome,
     CertifiedScenario,
-    CertifiedSimulation,
+    Parties,
     noise_of,
     simulate_certified,
 )
-from dpmf.methods.als.plan import Stage
+from dpmf.federated.simulate.population import BEFORE_ANSWERING, Population
+from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.questions import Fitted
+from dpmf.methods.certified.stages import converse
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism
@@ -69,21 +74,22 @@ def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(
     outcome = simulate_certified(ratings, scenario)
     plan = outcome.agreement.plan
     mechanism = Mechanism(plan.events(), SummedNoise(ratings.n_users))
-    central = CentralRounds(plan, ratings, ratings, np.ones(ratings.n_users), mechanism, scenario.seed, 2)
+    public = PublicALS(plan, ratings.scale, ratings.catalogue.ids.keys, scenario.seed)
+    central = Curator(RatingsAnswerer(ratings, np.ones(ratings.n_users), 2), mechanism, neighbours)
     for stage in plan.stages():
-        central.measure(stage)
-        central.settle(stage)
-    central.solve_users(final=True)
-    mechanism.finish()
+        assert converse(public, stage, central)
+    central.finish()
     model, release = outcome.model, outcome.model.release
+    own = Fitted(np.zeros(ratings.n_users, np.float32), np.zeros((ratings.n_users, n_factors), np.float32))
+    public.fit_after(plan.stages()[-1]._replace(round=plan.n_rounds - 1)).solve(ratings, 0, ratings.n_users, own)
     assert release.item_biases.any()
     assert release.item_factors.any() == bool(n_factors)
     for found, expected in (
-        (release.item_factors, central.public.V), (release.item_biases, central.public.c),
-        (model.user_factors, central.fitted.U), (model.user_biases, central.fitted.b),
+        (release.item_factors, public.V), (release.item_biases, public.c),
+        (model.user_factors, own.U), (model.user_biases, own.b),
     ):  # fmt: skip
         assert found.tobytes() == expected.tobytes()
-    assert (release.ridge.bias, release.ridge.factors) == central.public.ridge
+    assert (release.ridge.bias, release.ridge.factors) == public.ridge
     assert outcome.refused == outcome.discarded == 0
 
 
@@ -158,13 +164,13 @@ def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
 
 def losing(monkeypatch: pytest.MonkeyPatch, *lost: int) -> None:
     """Let nobody answer in these rounds."""
-    honest = CertifiedSimulation._choose
+    honest, rounds = Population.departures, count()
 
-    def choose(run: CertifiedSimulation) -> dict[int, int]:
-        moments = honest(run)
-        return dict.fromkeys(moments, 0) if run._chosen - 1 in lost else moments
+    def departures(population: Population, n: int) -> NDArray[Any]:
+        moments = honest(population, n)
+        return np.full_like(moments, BEFORE_ANSWERING) if next(rounds) in lost else moments
 
-    monkeypatch.setattr(CertifiedSimulation, "_choose", choose)
+    monkeypatch.setattr(Population, "departures", departures)
 
 
 @pytest.mark.parametrize("lost", [(2,), (3,), (5,), (2, 3), (3, 4, 5)])
@@ -186,7 +192,7 @@ def test_without_the_first_stage_there_is_nothing_to_go_on_from(
     ratings: Ratings, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     losing(monkeypatch, lost)
-    with pytest.raises(BudgetExceeded, match="first stage"):
+    with pytest.raises(BudgetExceeded, match="without which nothing can be learnt"):
         simulate_certified(ratings, SCENARIO)
 
 
@@ -201,15 +207,14 @@ def test_a_run_that_was_stopped_goes_on(
 ) -> None:
     scenario = replace(SCENARIO, leave=0.02, dropouts=0.3, noise_seed=SEED if seeded else None)
     whole = simulate_certified(ratings, scenario)
-    honest = CertifiedSimulation.measure
-    plan = whole.agreement.stages
+    honest = Parties.begin
 
-    def measure(run: CertifiedSimulation, one: Stage) -> None:
-        if one == plan[stage]:
+    def begin(parties: Parties, one: Stage) -> None:
+        if one == whole.agreement.stages[stage]:
             raise Killed
-        honest(run, one)
+        honest(parties, one)
 
-    monkeypatch.setattr(CertifiedSimulation, "measure", measure)
+    monkeypatch.setattr(Parties, "begin", begin)
     with pytest.raises(Killed):
         simulate_certified(ratings, scenario, checkpoint=Checkpoint(tmp_path / "run"))
     monkeypatch.undo()
