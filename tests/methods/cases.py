@@ -75,6 +75,11 @@ class Case:
         return self.label in ("als", "als-per-item", "als-biases", "als-popularity", "objective", "objective-release")
 
     @property
+    def takes_cap(self) -> bool:
+        """Whether the ratings of a user that count may be capped."""
+        return "cap" in METHODS[self.method].__dataclass_fields__
+
+    @property
     def kind(self) -> str:
         """What kind of run it is."""
         return self.configured().kind
@@ -83,7 +88,7 @@ class Case:
         """Return settings and options that make summing harder: a cap, replaced neighbours, budgets of single users."""
         if self.method == "objective":
             return {}, {}
-        cap = {"cap": 5} if "cap" in METHODS[self.method].__dataclass_fields__ else {}
+        cap = {"cap": 5} if self.takes_cap else {}
         wishes = {RATINGS.user_ids[3]: 0.0, RATINGS.user_ids[5]: 2.0, RATINGS.user_ids[60]: 2.0}
         budget = replace(self.settings["budget"], neighbours="replace")
         return {**cap, "budget": budget}, {"user_budgets": wishes}

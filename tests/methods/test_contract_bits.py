@@ -9,6 +9,7 @@ from dpmf.engine import layout
 from dpmf.engine.stored import StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified import run
+from dpmf.ratings.trim import trimmed
 
 from .cases import ALL, CERTIFIED, RATINGS, Case, bits, label_of
 from .watch import Apart, Record, Watch
@@ -56,6 +57,21 @@ def test_whoever_answers_sums_and_release_are_the_same(
     model = case.fit(RATINGS, changes, n_threads=2, **options)
     same_sums(records, watch.records)
     assert bits(model) == bits(expected)
+
+
+@pytest.mark.parametrize("case", [case for case in CERTIFIED if case.takes_cap], ids=label_of)
+def test_ratings_beyond_the_cap_do_not_count(case: Case, watch: Watch) -> None:
+    """Nor do they in people's own fits where steps are clipped; least squares fits people to all of their ratings."""
+    changes = {"noise_seed": 4}
+    capped = case.fit(RATINGS, {**changes, "cap": 5})
+    records = watch.records
+    few = case.fit(trimmed(RATINGS, 5, seed=0), changes)
+    if case.method != "als":
+        same_sums(records, watch.records)
+        assert bits(capped)[:2] == bits(few)[:2]
+    counted = [one for one in records if one.what in ("number of users", "item popularity")]
+    same_sums(counted, [one for one in watch.records if one.what in ("number of users", "item popularity")])
+    assert bits(case.fit(RATINGS, changes))[:2] != bits(capped)[:2]
 
 
 @others

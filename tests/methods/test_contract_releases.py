@@ -16,11 +16,15 @@ import pytest
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import METHODS
+from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Noisy, Question
+from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.stages import Conversation, converse
-from dpmf.privacy import NormNoiseEvent
+from dpmf.methods.certified.steps import Centre, PublicSteps
+from dpmf.methods.gaussian.certified import FullBatchPlan
+from dpmf.privacy import Budget, NormNoiseEvent
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism, PlannedEvent
@@ -144,6 +148,17 @@ def test_a_run_that_left_a_stage_out_does_not_end(half: str) -> None:
         assert converse(public, stage, curator)
     with pytest.raises(InvalidArgument, match=r"was released \d times, not \d"):
         curator.finish()
+
+
+def test_a_certified_run_does_not_end_before_its_plan_does() -> None:
+    class Short(FullBatchPlan):
+        def stages(self) -> tuple[Stage, ...]:
+            return super().stages()[:-1]
+
+    keys, centre = RATINGS.catalogue.ids.keys, Centre(3.0)
+    public = PublicSteps(Short(RATINGS.n_items, 2, 3, 0.5, Budget(5.0)), RATINGS.scale, keys, centre, 1.0, 2, 1)
+    with pytest.raises(InvalidArgument, match="was released 2 times, not 3"):
+        certify(public, RATINGS, Terms({}, (), None), RunOptions(1))
 
 
 @half
