@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.methods import ALS, METHODS, Method, ObjectivePerturbation, configure
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model, Release

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.methods.certified import run
 from dpmf.privacy import accounting, guarantee, ledger
 from dpmf.ratings.store import columns
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 
 from .cases import RATINGS, profiles_of
 from .watch import Watch
@@ -49,6 +49,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredRatings:
     folder: Path = tmp_path_factory.mktemp("stored") / "store"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_RATINGS_PER_PIECE", 60)
-        found = StoredRatings.build(InPieces(RATINGS), folder, memory=0)
+        found = StoredRatings.build(MemorySource(RATINGS), folder, memory=0)
     assert len(found.columns.checksums) > 5
     return found

@@ -78,13 +78,13 @@ class _Sketched(_Sampled, SketchedPlan):
 
 
 def _als(facts: Facts, per_item: bool = False) -> PublicALS:
-    plan = ALSPlan(facts.n_items, facts.factors, ROUNDS, facts.ridge, facts.budget, per_item)
+    plan = ALSPlan(facts.n_items, facts.factors, ROUNDS, facts.ridge, facts.budget, per_item=per_item)
     return PublicALS(plan, facts.scale, facts.keys, 3)
 
 
 def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
     return PublicImplicitALS(
-        ImplicitPlan(facts.n_items, facts.factors, ROUNDS, 0.3, facts.budget, alpha), facts.keys, 3
+        ImplicitPlan(facts.n_items, facts.factors, ROUNDS, 0.3, facts.budget, alpha=alpha), facts.keys, 3
     )
 
 
@@ -157,7 +157,7 @@ class Setting:
         rows = [(one.name, item, value) for one in people for item, value in one.rated]
         if self.checked:
             users, items, values = ([row[column] for row in rows] for column in range(3))
-            return Ratings.of(users, items, values, scale=scale, catalogue=catalogue)
+            return Ratings.of(users, items, values, scale=scale, items=catalogue)
         people = sorted(people, key=lambda one: one.name)
         return Ratings(
             indptr=np.concatenate([[0], np.cumsum([len(one.rated) for one in people])]).astype(np.int64),

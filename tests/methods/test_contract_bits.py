@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine import layout
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified import run
 from dpmf.ratings.trim import trimmed

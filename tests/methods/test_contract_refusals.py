@@ -118,13 +118,13 @@ def fits(case: Case, ratings: Ratings, changes: Mapping[str, Any] | None = None,
 @certified
 def test_tiny_data_are_fine(case: Case) -> None:
     everything = range(RATINGS.n_items)  # for which sampled steps were calibrated before
-    one_person = Ratings.of(["ann"], [4], [4], scale=(1, 5), catalogue=everything)
-    some = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), catalogue=everything)
+    one_person = Ratings.of(["ann"], [4], [4], scale=(1, 5), items=everything)
+    some = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), items=everything)
     nothing_left = some.select(np.array([True, True, False]))  # of user 2
     if case.method in ("sgld", "sketch"):
         assert all(fits(case, ratings) for ratings in (one_person, nothing_left))
         return
-    one_item = Ratings.of([1, 2], [7, 7], [5, 1], scale=(1, 5), catalogue=[7])
+    one_item = Ratings.of([1, 2], [7, 7], [5, 1], scale=(1, 5), items=[7])
     for epsilon in (0.1, 20.0):
         budget = replace(case.settings["budget"], epsilon=epsilon)
         assert all(fits(case, ratings, {"budget": budget}) for ratings in (one_person, nothing_left, one_item))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, DpmfError, InvalidArgument
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget

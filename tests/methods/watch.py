@@ -13,7 +13,7 @@ from dpmf.methods.certified.questions import Array, Csr, Fit, Fitted, Integers, 
 from dpmf.privacy.mechanism import Mechanism, PlannedEvent
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
 
 Coins = Callable[[int, int], NDArray[np.bool_]]
@@ -148,7 +148,7 @@ class Apart(RatingsAnswerer):
 
 
 def _alone(ratings: Ratings, number: int, share: float, cap: int | None, seed: int) -> People:
-    own = of_users(ratings, np.array([number]))
+    own = select_users(ratings, np.array([number]))
     counted = own if cap is None else trimmed(own, cap, seed=seed)
     return People(_copied(own), _copied(counted), np.array([share]), np.array([number]))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_apart, check_holdout, read_ratings, reading_options, was_given
+from dpmf.cli.options import check_apart, check_holdout, data_options, read_ratings, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
@@ -26,6 +26,7 @@ _FOR = {  # the scenarios and modes that each option is for
     "alone": ("--without-third-party", ("s2",), ("paper",)),
     "dropouts": ("--dropouts", ("s2", "s3"), ("certified",)),
     "colluders": ("--colluders", ("s2", "s3"), ("certified",)),
+    "method": ("--method", ("s2", "s3"), ("certified",)),
     "delta": ("--delta", ("s2", "s3"), ("certified",)),
     "ledger_file": ("--ledger", ("s2", "s3"), ("certified",)),
     "cap": ("--cap", ("s2", "s3"), ("certified",)),
@@ -39,7 +40,7 @@ _RANGES = {
     "dropouts": ("--dropouts", 0.0, 0.99),
     "colluders": ("--colluders", 0.0, 0.99),
 }
-_SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as they are
+_SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan takes as they are
 
 
 @click.command()
@@ -58,6 +59,7 @@ _SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as t
     show_default=True,
     help="Which guarantee: proven here, or claimed by the paper.",
 )
+@click.option("--method", metavar="NAME", help="What a certified run computes: als unless given, or another method.")
 @click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' explicitly asks for no noise.")
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
@@ -103,7 +105,7 @@ _SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as t
     help="Record what a certified run releases here, before anybody is asked.",
 )
 @click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
-@reading_options
+@data_options
 @json_option
 def simulate(
     data: str,
@@ -132,7 +134,7 @@ def simulate(
     from dpmf.federated.simulate.report import report_of
     from dpmf.federated.simulate.trial import n_rounds, plan_trial, run_trial, snapshot_interval
     from dpmf.files import check_replaceable
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
 

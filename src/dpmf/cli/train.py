@@ -13,11 +13,11 @@ import click
 from dpmf.cli.options import (
     check_apart,
     check_holdout,
+    data_options,
+    parse_data_options,
     parse_settings,
     parse_size,
     read_ratings,
-    reading_arguments,
-    reading_options,
     split_option,
 )
 from dpmf.cli.output import json_option, print_json, progress
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where to save the whole model, user factors included. Sensitive.",
 )
-@reading_options
+@data_options
 @json_option
 def train(
     data: str, method: str, feedback: str, epsilon: float | None, delta: float, mode: str, neighbours: str,
@@ -112,7 +112,7 @@ def train(
     from dpmf.files import check_replaceable
     from dpmf.methods import METHODS, SGLD, GaussianGD, ObjectivePerturbation, Sketch, configure
     from dpmf.model import model as model_files
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.model.signing import read_private_key
     from dpmf.ratings.store.columns import is_store
 
@@ -194,19 +194,17 @@ def _train(
     method: Any, data: str, memory: int | None, reading: dict[str, Any], split: Any, private: Any, **how: Any
 ) -> Run:
     """Read and train, in memory or, if there is too little of it, from the disk."""
-    from dpmf.methods import SGLD
     from dpmf.ratings import Ratings
     from dpmf.runs.training import train_and_test
 
     if memory is None:
         return train_and_test(method, read_ratings(data, **reading), **split, **private, **how)
-    from dpmf.runs.streamed import prepare, streaming_source, train_streamed
+    from dpmf.runs.streamed import open_ratings, prepare, train_streamed
 
-    n_factors = (method.chosen() if isinstance(method, SGLD) else method).n_factors
-    assert n_factors is not None
+    n_factors = method.facts()["n_factors"]
     with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
-        place, options = Path(folder), reading_arguments(**reading)
-        with streaming_source(data, memory=memory, n_factors=n_factors, scratch=place, **options) as source:
+        place, options = Path(folder), parse_data_options(**reading)
+        with open_ratings(data, memory=memory, n_factors=n_factors, scratch=place, options=options) as source:
             if isinstance(source, Ratings):
                 return train_and_test(method, source, **split, **private, **how)
             prepared = prepare(source, memory=memory, scratch=place, **split)

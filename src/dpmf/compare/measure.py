@@ -33,7 +33,7 @@ from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.runs.training import forget_peak_memory, peak_memory
 
 MOST_RANKED = 20_000
@@ -115,7 +115,7 @@ def measured(
 
 def warm_up(method: Method, train: Ratings, profiles: Profiles | None = None) -> None:
     """Let a few people's ratings pass through a method, so that what is compiled for it is not timed with it."""
-    few = of_users(train, np.arange(min(_FEW, train.n_users)))
+    few = select_users(train, np.arange(min(_FEW, train.n_users)))
     short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
     if not isinstance(method, ObjectivePerturbation) or method.kind != "certified":  # that has no epochs
         short["n_epochs"] = 1

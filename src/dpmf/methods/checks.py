@@ -8,9 +8,10 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget
 from dpmf.ratings import Items
@@ -22,7 +23,6 @@ _PUBLIC = (
 )
 _CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
 _IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
-PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 _LARGEST = 1e30  # beyond it single precision ends, and no setting has any business
 
 
@@ -48,6 +48,20 @@ def fraction(name: str, value: float) -> None:
     """Refuse what is not a number from 0 to below 1."""
     if not (_is_number(value) and 0 <= value < 1):
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
+
+
+def check_given(method: object, check: Callable[[str, Any], None], *names: str) -> None:
+    """Check fields that are not left open."""
+    for name in names:
+        if getattr(method, name) is not None:
+            check(name, getattr(method, name))
+
+
+def check_sizes(method: object, **most: int) -> None:
+    """Refuse fields that are given and are not whole numbers from 1 to a limit."""
+    for name, limit in most.items():
+        if getattr(method, name) is not None:
+            whole(name, getattr(method, name), most=limit)
 
 
 def check_private(method: Any) -> None:

@@ -16,7 +16,7 @@ from dpmf.model import Model, Release
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -76,7 +76,7 @@ def test_more_rounds_than_could_be_any_use_are_refused_at_once(ratings: Ratings)
 
 def test_whoever_asks_for_no_epsilon_at_all_leaves_no_trace() -> None:
     everybody = make(300, 20, mean_ratings=8)
-    others = of_users(everybody, np.delete(np.arange(300), 7))
+    others = select_users(everybody, np.delete(np.arange(300), 7))
     for moments in ("shared", "per-item"):
         method = learner(20.0, noise_seed=5, moments=moments)
         left_out = method.fit(everybody, user_budgets={everybody.user_ids[7]: 0.0, "nobody": 1.0})
@@ -91,7 +91,7 @@ def test_another_unit_of_ratings_gives_the_same_model_in_that_unit(
 ) -> None:
     users, items = ratings.user_ids.array[ratings.users], ratings.catalogue.ids.array[ratings.items]
     values = (ratings.values - 1) * factor
-    other = Ratings.of(users, items, values, scale=scale, catalogue=ratings.catalogue)
+    other = Ratings.of(users, items, values, scale=scale, items=ratings.catalogue)
     method = learner(20.0, noise_seed=2)
     one, scaled = method.fit(ratings), method.fit(other)
     assert scaled.release.mean == pytest.approx(factor * (one.release.mean - 1))
@@ -107,7 +107,7 @@ def test_another_unit_of_ratings_gives_the_same_model_in_that_unit(
 
 def test_half_stars_are_fine() -> None:
     users, items = np.divmod(np.arange(400), 20)
-    half = Ratings.of(users, items, (users + items) % 10 / 2 + 0.5, scale=(0.5, 5), catalogue=range(20))
+    half = Ratings.of(users, items, (users + items) % 10 / 2 + 0.5, scale=(0.5, 5), items=range(20))
     model = learner().fit(half)
     assert model.release.mean == 2.75
     assert np.isfinite(model.predict(3, range(20))).all()

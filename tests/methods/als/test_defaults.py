@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from dpmf.methods.als import defaults, plan
+from dpmf.methods.als import defaults, plan, questions
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, private_defaults
 from dpmf.privacy import Budget
 
 SEARCHES = Path(__file__).parents[3] / "docs" / "benchmarks"
 USUAL = private_defaults(Budget(1.0), implicit=False)
 ELSEWHERE: dict[str, Any] = {  # what has another place, or another form, than when the search was made
+    "certified._CLIP": questions.CLIP,
     "plan._FACTORS": (FACTORS.least, FACTORS.most),
     "plan._FACTOR_POINT": FACTORS.point,
     "plan._NO_FACTORS": FACTORS.nothing,

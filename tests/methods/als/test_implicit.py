@@ -42,7 +42,7 @@ def model(request: pytest.FixtureRequest, ratings: Ratings) -> Model:
 def checkerboard(n_users: int = N) -> Ratings:
     """Return what people have if even users have even items, and odd users odd ones."""
     users, items = np.nonzero((np.arange(n_users)[:, None] + np.arange(N)) % 2 == 0)
-    return Ratings.of(users, items, np.ones(len(users)), scale=(0, 1), catalogue=range(N))
+    return Ratings.of(users, items, np.ones(len(users)), scale=(0, 1), items=range(N))
 
 
 def bits(model: Model) -> tuple[bytes, ...]:
@@ -148,7 +148,7 @@ def test_values_do_not_matter_at_all(ratings: Ratings) -> None:
 
 
 def test_a_scale_found_in_the_data_is_no_matter_and_not_told(tmp_path: Path) -> None:
-    found = Ratings.of([1, 1, 2], [1, 2, 2], [3, 77, 5], catalogue=range(6))
+    found = Ratings.of([1, 1, 2], [1, 2, 2], [3, 77, 5], items=range(6))
     assert not found.scale.declared
     learner().fit(found).release.save(tmp_path / "release")
     scale = Release.load(tmp_path / "release").scale
@@ -175,7 +175,7 @@ def test_a_field_that_makes_no_sense_is_refused(fields: dict[str, Any], words: s
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-250, 1e-20])
 def test_an_epsilon_that_no_noise_can_keep_is_refused(epsilon: float, ratings: Ratings) -> None:
-    with pytest.raises(InvalidArgument, match=r"cannot be kept .* a larger epsilon"):
+    with pytest.raises(InvalidArgument, match=r"cannot be met .* a larger epsilon"):
         learner(epsilon).fit(ratings)
 
 

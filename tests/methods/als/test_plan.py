@@ -10,6 +10,7 @@ from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.plan import USERS, ALSPlan
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
 from dpmf.methods.certified.plan import FactorRule
+from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.stages import converse
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import Noise
@@ -20,7 +21,7 @@ from ..watch import Recorder
 
 def test_a_public_number_of_people_is_not_paid_for() -> None:
     plan = ALSPlan(30, FactorRule.exactly(2), 3, 0.5, Budget(2.0))
-    known = replace(plan, n_users=40)
+    known = replace(plan, crowd=Crowd(40, 1))
     assert {event.what for event in plan.events()} - {event.what for event in known.events()} == {USERS}
     assert all(USERS not in stage.releases for stage in known.stages())
     before = {event.what: event.noise_multiplier for event in plan.events()}

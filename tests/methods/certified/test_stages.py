@@ -109,7 +109,7 @@ def test_marks_older_than_the_snapshot_are_refused(tmp_path: Path, ratings: Rati
     with pytest.raises(DamagedFile, match="3 were started"):
         resume(METHOD, ratings, run)
     (run / "started.json").unlink()
-    with pytest.raises(DamagedFile, match="what the run has spent is not known"):
+    with pytest.raises(DamagedFile, match="what the run has spent is unknown"):
         resume(METHOD, ratings, run)
     assert len(watch.drawn) == before
 
@@ -217,7 +217,7 @@ def test_two_cannot_resume_at_once(tmp_path: Path, ratings: Ratings, watch: Watc
     refused: list[str] = []
 
     def resume_too(_: object) -> None:
-        with pytest.raises(InvalidArgument, match="another process is at work") as error:
+        with pytest.raises(InvalidArgument, match="another process is using") as error:
             resume(METHOD, ratings, tmp_path / "run")
         refused.append(str(error.value))
 

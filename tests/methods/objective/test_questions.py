@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
 from dpmf.methods.certified.questions import Noisy
 from dpmf.methods.objective.pattern import Pattern, offset_sums
@@ -123,7 +123,7 @@ def test_without_much_noise_the_sums_are_the_sums(rows: Rows) -> None:
 def test_what_is_public_of_ratings_has_no_values(small_ratings: Ratings) -> None:
     pattern = Pattern.of(replace(small_ratings, values=np.full(len(small_ratings), np.nan, np.float32)))
     assert not len(pattern.by_user.values) + len(pattern.by_item.values)
-    side, (n_users, n_items) = Side.of_users(small_ratings), (small_ratings.n_users, small_ratings.n_items)
+    side, (n_users, n_items) = SparseRows.by_user(small_ratings), (small_ratings.n_users, small_ratings.n_items)
     np.testing.assert_array_equal(pattern.by_user.columns, side.columns)
     np.testing.assert_array_equal(pattern.by_item.columns, side.transposed(n_items).columns)
     assert (pattern.by_user.n_rows, pattern.by_item.n_rows) == (n_users, n_items)

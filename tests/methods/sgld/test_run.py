@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpmf.engine import layout
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -19,7 +20,7 @@ from dpmf.methods import SGD, SGLD
 from dpmf.model import Model
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PLAIN = SGLD(n_factors=10, n_epochs=4, budget=Budget(math.inf), seed=5)
@@ -64,7 +65,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(ratings: Ra
 @pytest.mark.parametrize("table", [0, 1 << 16])
 def test_training_from_disk_gives_the_same_bits(tmp_path: Path, ratings: Ratings, memory: int, table: int) -> None:
     method = replace(PLAIN, table=table)
-    stored = StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=memory)
+    stored = StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=memory)
     assert stored.blocks.size >= 8
     assert bits(method.fit(stored, n_threads=2)) == bits(method.fit(ratings, n_threads=1))
 
@@ -89,8 +90,8 @@ def test_a_callback_may_stop_before_the_first_draw_that_counts(ratings: Ratings)
 
 def test_a_wider_scale_gives_the_same_model_in_its_own_units(ratings: Ratings) -> None:
     users, items = ratings.users, ratings.items
-    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), catalogue=range(ratings.n_items))
-    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), catalogue=range(ratings.n_items))
+    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), items=range(ratings.n_items))
+    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), items=range(ratings.n_items))
     for method in (PLAIN, replace(CLAIM, kappa=0.0)):
         small, large = method.fit(narrow), method.fit(wide)
         expected = 25 * small.predict(0, range(ratings.n_items))
@@ -109,12 +110,12 @@ def test_steps_that_no_prior_could_follow_are_refused(ratings: Ratings) -> None:
 
 def test_steps_that_are_chosen_are_never_too_large() -> None:
     rates = [
-        SGLD(n_factors=K, budget=Budget(epsilon), mode="paper", rho=rho).chosen().learning_rate or math.inf
+        SGLD(n_factors=K, budget=Budget(epsilon), mode="paper", rho=rho).resolve().learning_rate
         for K in (16, 1024) for epsilon in (1.0, 1e4, 1e6) for rho in (1.0, 30.0)
     ]  # fmt: skip
     assert max(rates) == 0.1
-    assert SGLD(budget=Budget(1e4), mode="paper", rho=10.0).chosen().learning_rate == pytest.approx(0.04 / 15.625)
-    assert (SGLD(n_factors=1024, budget=Budget(math.inf)).chosen().learning_rate or 1) * 32 < 1
+    assert SGLD(budget=Budget(1e4), mode="paper", rho=10.0).resolve().learning_rate == pytest.approx(0.04 / 15.625)
+    assert SGLD(n_factors=1024, budget=Budget(math.inf)).resolve().learning_rate * 32 < 1
 
 
 @pytest.mark.parametrize(
@@ -130,9 +131,9 @@ def test_a_bad_setting_is_refused_by_name_and_value(field: str, value: Any) -> N
 
 
 def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratings) -> None:
-    chosen = replace(PLAIN, n_factors=1).chosen()
-    with chosen.prepared(ratings, None) as prepared:
-        chain = chosen.chain_on(*prepared, Room(1))
+    method = replace(PLAIN, n_factors=1)
+    with method.prepared(ratings, None) as prepared:
+        chain = method.chain_on(*prepared, Resources(1))
     busiest = int(np.bincount(ratings.items).max())
     for rate in (1e-4, 0.01, 0.1):
         waiting = chain.patience(rate)
@@ -144,4 +145,4 @@ def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratin
 @pytest.mark.parametrize("learning_rate", [1.5, 5.0])
 def test_a_step_beyond_what_the_priors_bear_is_refused(learning_rate: float) -> None:
     with pytest.raises(InvalidArgument, match="too large for regularization"):
-        replace(CLAIM, learning_rate=learning_rate, regularization=0.3).chosen()
+        replace(CLAIM, learning_rate=learning_rate, regularization=0.3).resolve()

@@ -60,7 +60,7 @@ def test_items_that_collide_with_equal_signs_do_not_add_up_beyond_the_clip(ratin
         ratings.catalogue.ids.array[mine],
         np.where(mine % 2, 5.0, 1.0),
         scale=ratings.scale,
-        catalogue=ratings.catalogue,
+        items=ratings.catalogue,
     )
     _, records = carried_out(plan, wrong, np.ones(1))
     lengths = np.array([abs(int(one.sums[0])) / one.steps for one in records])

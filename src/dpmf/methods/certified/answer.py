@@ -5,27 +5,28 @@ Integers add up to the same total in any order, so sums are the same for any num
 >>> from dpmf.methods.certified.questions import Headcount
 >>> from dpmf.ratings.synthetic import make
 >>> people = RatingsAnswerer(make(50, 40), np.ones(50), n_threads=1)
->>> [int(total) for total in people.answer([Asked(Headcount("people"), steps=1000.0)])]
-[49999]
+>>> [sums.tolist() for sums in people.answer([Asked(Headcount("people"), steps=1000.0)])]
+[[49950]]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.layout import equal_masses
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.threads import run_tasks
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
-from dpmf.methods.certified.sums import over_people
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
 
 _ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
@@ -172,9 +173,15 @@ class RatingsAnswerer:
         return float(squared.sum())
 
 
+def over_people(rated: Rated, work: Callable[[int, int, int], Any], n_tasks: int, n_threads: int) -> None:
+    """Call work(task, first, last) for ranges of people with about the same number of ratings."""
+    starts = equal_masses(np.diff(rated.indptr) + 1, n_tasks).tolist()
+    run_tasks(lambda task: work(task, starts[task], starts[task + 1]), n_tasks, n_threads)
+
+
 def _of_users(rated: Rated, chosen: Integers) -> Ratings:
     assert isinstance(rated, Ratings)
-    return replace(of_users(rated, chosen), timestamps=None)
+    return replace(select_users(rated, chosen), timestamps=None)
 
 
 class Curator:

@@ -19,11 +19,12 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
-from dpmf.engine.journal import Journal, alone_in, open_journal
+from dpmf.engine.journal import Journal, locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
 from dpmf.methods.base import Callback
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.methods.certified.script import Script
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
@@ -41,6 +42,10 @@ class PublicHalf(Protocol):
     @property
     def plan(self) -> Plan:
         """What the run releases."""
+
+    @property
+    def script(self) -> Script | None:
+        """What may be asked, where people answer for themselves; None if they cannot."""
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, receive their noisy answers, and make public state of them."""
@@ -134,15 +139,16 @@ class StagedRun:
             began, stage = time.perf_counter(), self._stages[place]
             answered = converse(public, stage, partner)
             seconds = time.perf_counter() - began
-            records, error = [asdict(record) for record in history], partner.error(None)
-            facts: dict[str, Any] = {"history": records, "seconds": seconds, "error": error}
+            facts: dict[str, Any] = {"history": [asdict(record) for record in history], "seconds": seconds}
             if not answered:
                 facts["answered"] = False
+            if stage.round is not None and public.fit_after(stage) is None:  # else it takes everybody's own part
+                facts["error"] = partner.error(None)
             if self._snapshots is not None:  # at once, before users compute their part: it cannot be found again
                 self._snapshots.save(place + 1, public.state(), facts)
             rounds = len(history)
             if answered:
-                history += self._records(stage, public, partner, seconds, error)
+                self._record(stage, public, partner, seconds, history)
             if self._snapshots is not None:
                 self._snapshots.finish()  # before the next stage is started: else both would be lost
             for callback in callbacks if len(history) > rounds else ():
@@ -167,22 +173,29 @@ class StagedRun:
         try:
             history = [EpochRecord(**record) for record in self._found.facts["history"]]
             public.restore(self._found.tensors)
-            seconds, measured = float(self._found.facts["seconds"]), float(self._found.facts.get("error", 0.0))
+            seconds = float(self._found.facts["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {error}") from None
         if self._found.facts.get("answered", True):
-            history += self._records(self._stages[self._finished - 1], public, partner, seconds, measured)
+            stage, stored = self._stages[self._finished - 1], self._found.facts.get("error")
+            self._record(stage, public, partner, seconds, history, stored)
         return history
 
-    def _records(
-        self, stage: Stage, public: PublicHalf, partner: Partner, seconds: float, error: float
-    ) -> list[EpochRecord]:
-        """Return the record of a stage, if it is a round; the error is that of those who answered."""
+    def _record(
+        self,
+        stage: Stage,
+        public: PublicHalf,
+        partner: Partner,
+        seconds: float,
+        history: list[EpochRecord],
+        error: float | None = None,
+    ) -> None:
+        """Append the record of a round, with its training error if that was stored."""
         if stage.round is None:
-            return []
-        began, fit = time.perf_counter(), public.fit_after(stage)
-        error = error if fit is None else partner.error(fit)
-        return [EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error)]
+            return
+        began = time.perf_counter()
+        error = partner.error(public.fit_after(stage)) if error is None else error
+        history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
 
 
 def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
@@ -224,6 +237,6 @@ def staged_run(
         yield StagedRun(stages, seeded)
         return
     same = identity()
-    with alone_in(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
+    with locked(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
         found = snapshots.latest()  # before the journal: it can say in what another run differs
         yield StagedRun(stages, seeded, open_journal(checkpoint, same), snapshots, found)
