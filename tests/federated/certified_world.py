@@ -17,9 +17,10 @@ from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
+from dpmf.kernels.csr import Csr
 from dpmf.methods import ALS, SGLD, GaussianGD, Sketch
 from dpmf.methods.certified.method import CertifiedMethod
-from dpmf.methods.certified.questions import Csr, Fitted, Noisy, People, Question
+from dpmf.methods.certified.questions import Fitted, Noisy, People, Question
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Items, Scale

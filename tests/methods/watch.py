@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import Csr
 from dpmf.methods.certified.answer import Asked, RatingsAnswerer
-from dpmf.methods.certified.questions import Array, Csr, Fit, Fitted, Integers, People, Rated
+from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, People, Rated
 from dpmf.privacy.mechanism import Mechanism, PlannedEvent
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
