@@ -17,18 +17,38 @@ from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.certified.questions import Answers, Fit, Noisy, People, Question, add_answers
+from dpmf.kernels.csr import Csr
+from dpmf.methods import ALS, SGLD, GaussianGD, Sketch
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.questions import Fitted, Noisy, People, Question
 from dpmf.privacy import Budget
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings import Items, Scale
 
 LEAST_P = 1e-9
 N_ITEMS = 12
 SEED = 5
+BUDGET = Budget(5.0)
+METHODS: dict[str, CertifiedMethod] = {
+    "als": ALS(n_factors=2, n_epochs=2, budget=BUDGET),
+    "als-per-item": ALS(n_factors=2, n_epochs=2, moments="per-item", budget=BUDGET),
+    "als-biases": ALS(n_factors=0, budget=BUDGET),
+    "als-implicit": ALS(n_factors=2, n_epochs=2, feedback="implicit", budget=BUDGET),
+    "gaussian": GaussianGD(n_factors=2, n_epochs=3, budget=BUDGET),
+    "sgld": SGLD(n_factors=2, n_epochs=3, sampling_rate=0.5, budget=BUDGET),
+    "sketch": Sketch(n_factors=2, n_epochs=3, sampling_rate=0.5, depth=2, width=9, budget=BUDGET),
+}
 
 
-def agreement_of(**settings: Any) -> Agreement:
-    usual: dict[str, Any] = {"n_users": 8, "n_factors": 2, "n_rounds": 2, "dropouts": 2, "colluders": 1}
-    n_items = settings.pop("n_items", N_ITEMS)
-    return Agreement(n_items, (1.0, 5.0), settings.pop("budget", Budget(5.0)), **{**usual, **settings})
+def agreement_of(
+    method: CertifiedMethod | str = "als",
+    n_items: int = N_ITEMS,
+    scale: Scale = Scale(1, 5),  # noqa: B008
+    **people: int,
+) -> Agreement:
+    method = METHODS[method] if isinstance(method, str) else method
+    usual = {"n_users": 8, "dropouts": 2, "colluders": 1}
+    return Agreement(method, Items.of(list(range(n_items))), scale, **{**usual, **people})
 
 
 def some_ratings(number: int, n_items: int = N_ITEMS) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -48,11 +68,9 @@ class World:
         self.third_party = ThirdParty(agreement, self.recommender.public)
         self.recommender.meet(self.third_party.public)
         self.users: dict[int, User] = {}
+        keys = self.recommender.public, self.third_party.public
         for number in range(agreement.n_users + strangers):
-            user = User(
-                *ratings(number), agreement, self.recommender.public, self.third_party.public,
-                noise=noise_of(SEED, number),
-            )  # fmt: skip
+            user = User(*ratings(number), agreement, *keys, noise=noise_of(SEED, number))
             self.users[number] = user
             self.recommender.admit(number, user.public)
             self.third_party.admit(number, user.public)
@@ -89,29 +107,49 @@ class World:
     def parts(self, number: int, question: Question) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a user's exact answer, and the share of noise that goes with it."""
         items, values = self.ratings(number)
-        own = Answers(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
-        sums = np.zeros(question.shape, np.int64)
-        add_answers(question, People(own, own, np.ones(1)), 0, 1, self.steps(question), sums)
-        index = sum(question.what in one.releases for one in self.agreement.rounds[: self.recommender.round])
-        return sums, noise_of(SEED, number).shares(question.shape, self.agreement.n_shares, question.what, index)
+        own = Csr(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
+        sums, fit, fitted = np.zeros(question.shape, np.int64), question.needs(), None
+        people = question.prepared(People.of(own))
+        if fit is not None:
+            fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
+            fit.solve(people.solving, 0, 1, fitted)
+        question.add(people, fitted, 0, 1, self.steps(question), sums)
+        takes_part, noise = drawn_by(number, self.agreement, question, self.recommender.round)
+        return sums * takes_part, noise
 
     def steps(self, question: Question) -> float:
-        return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.plan))
+        return self.recommender.mechanism.steps(question.what, question.sensitivity(BUDGET.neighbours))
+
+
+def drawn_by(number: int, agreement: Agreement, question: Question, round_: int) -> tuple[bool, NDArray[np.int64]]:
+    """Return whether a user's coin lets them take part in a round, and their share of its noise."""
+    own = Mechanism(agreement.events, noise_of(SEED, number), agreement.crowd.n_shares)
+    for earlier in agreement.rounds[:round_]:
+        if question.what in earlier.releases:
+            own.forfeit(question.what)
+    coins = own.participants(question.what, 1)
+    bound = question.sensitivity(agreement.budget.neighbours)
+    noise = own.noisy(question.what, np.zeros(question.shape, np.int64), bound)
+    return coins is None or bool(coins[0]), noise
+
+
+def told_of(agreement: Agreement, number: int) -> dict[str, NDArray[Any]]:
+    """Return numbers that a round may well come with."""
+    rng, found = np.random.default_rng(number), {}
+    for one in agreement.told(number):
+        if one.name == "length":
+            found[one.name] = np.zeros(one.shape)
+        elif one.least >= 0:
+            found[one.name] = max(one.least, 0.1) + rng.uniform(0, 1, one.shape)
+        else:
+            found[one.name] = rng.normal(size=one.shape).astype(one.dtype)
+    return found
 
 
 def questions_of(agreement: Agreement, number: int) -> tuple[Question, ...]:
-    rng = np.random.default_rng(number)
-    width, fit = agreement.width(number), None
-    if width is not None:
-        c, V = rng.normal(size=agreement.n_items), rng.normal(size=(agreement.n_items, width))
-        fit = Fit(3.0, c.astype(np.float32), V.astype(np.float32), 3.0, 0.3, 0.0)
-    return agreement.questions(number, rng.uniform(0.1, 1.0, agreement.n_items), fit)
+    return agreement.questions(number, told_of(agreement, number))
 
 
-def inquiry_of(agreement: Agreement, number: int, **changed: Any) -> Inquiry:
-    told: Any = questions_of(agreement, number)[-1]
-    fit = getattr(told, "fit", None)
-    numbers = {name: changed.pop(name) for name in ("c", "V", "ridge_b", "ridge_u", "length") if name in changed}
-    if numbers and fit is not None:
-        fit = replace(fit, **numbers)
-    return replace(Inquiry(number, agreement.digest, new_seed(), told.weights, fit), **changed)
+def inquiry_of(agreement: Agreement, number: int, **changed: NDArray[Any]) -> Inquiry:
+    told = told_of(agreement, number)
+    return replace(Inquiry(number, agreement.digest, new_seed(), told), told={**told, **changed})

@@ -15,31 +15,32 @@ from scipy import stats
 
 from dpmf.errors import BudgetExceeded
 from dpmf.federated.certified.messages import Answer, Inquiry
-from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements, new_seed
+from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 
 from .certified_world import (
+    METHODS,
     N_ITEMS,
     SEED,
     World,
     agreement_of,
+    drawn_by,
     questions_of,
+    told_of,
 )
 
 # Sums
 
 
 @pytest.mark.parametrize("silent", [(), (3,), (0, 7)])
-@pytest.mark.parametrize("per_item", [False, True])
-def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
-    silent: tuple[int, ...], per_item: bool
-) -> None:
-    agreement = agreement_of(per_item=per_item)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(silent: tuple[int, ...], method: str) -> None:
+    agreement = agreement_of(method)
     world = World(agreement)
     n = agreement.n_users - len(silent)
     for _ in agreement.rounds:
@@ -52,14 +53,14 @@ def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
             expected.append(exact / world.steps(question) * (agreement.n_users / n))
         for question, noisy, values in zip(questions, world.play(questions, silent=silent), expected, strict=True):
             np.testing.assert_array_equal(noisy.values, values)
-            nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.plan))
-            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_shares) * agreement.n_users / n)
+            nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.budget.neighbours))
+            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.crowd.n_shares) * agreement.n_users / n)
     world.recommender.mechanism.finish()
 
 
 def test_with_too_few_people_nothing_is_revealed_and_the_round_is_charged() -> None:
     world = World(agreement_of())
-    with pytest.raises(RoundLost, match="too few people answered"):
+    with pytest.raises(StageLost, match="too few people answered"):
         world.play(silent=(0, 1, 2))
     assert len(world.total) < 60  # no room for a sum
     with pytest.raises(BudgetExceeded):
@@ -80,9 +81,15 @@ def test_the_noise_of_a_sum_is_normal_with_the_spread_that_is_told(dropped: int)
     assert noisy.sd * (20 - dropped) / 20 >= nominal  # never less than the guarantee needs, drop-outs or not
 
 
-def test_no_sum_is_too_large_for_its_ring() -> None:
+@pytest.mark.parametrize("method", ["als", "als-implicit", "gaussian"])
+def test_no_sum_is_too_large_for_its_ring(method: str) -> None:
     for n_users, epsilon in ((1, 1.0), (943, 20.0), (1 << 20, 5.0)):
-        agreement = agreement_of(n_users=n_users, dropouts=0, colluders=0, budget=Budget(epsilon))
+        agreement = agreement_of(
+            replace(METHODS[method], budget=Budget(epsilon)),  # type: ignore[call-arg]
+            n_users=n_users,
+            dropouts=0,
+            colluders=0,
+        )
         for number, one in enumerate(agreement.rounds):
             bounds = [STEPS_PER_SD / event.noise_multiplier for event in agreement.events if event.what in one.releases]
             ring = agreement.ring(number)
@@ -110,23 +117,21 @@ def garbage(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 def test_whatever_the_ratings_nobody_adds_more_than_the_bound(
     rated: tuple[NDArray[np.int64], NDArray[np.float64]], share: float, data: st.DataObject
 ) -> None:
-    agreement = agreement_of(per_item=data.draw(st.booleans()))
+    agreement = agreement_of(data.draw(st.sampled_from(sorted(METHODS))))
     asking, adding = KeyPair(), KeyPair()
     user = User(*rated, agreement, asking.public, adding.public, share, noise_of(SEED, 0))
     down, up = Channel(asking, user.public), Channel(adding, user.public)
     for number in range(len(agreement.rounds)):
         questions = questions_of(agreement, number)
-        told: Any = questions[-1]
         seed = new_seed()
-        inquiry = Inquiry(number, agreement.digest, seed, told.weights, getattr(told, "fit", None))
-        (answer,) = user.receive(down.seal(inquiry.encoded()))
-        words = Answer.decoded(up.open(answer.message), agreement).words
+        inquiry = Inquiry(number, agreement.digest, seed, told_of(agreement, number))
+        (answer,) = user.receive(down.seal(inquiry.encoded(agreement)))
+        words = Answer.decoded(up.open(answer.message), agreement).elements
         ring = agreement.ring(number)
         left = ring.signed(words - mask_elements(seed, ring, len(words)))
         for question in questions:
             size = math.prod(question.shape)
-            index = sum(question.what in one.releases for one in agreement.rounds[:number])
-            drawn = noise_of(SEED, 0).shares(question.shape, agreement.n_shares, question.what, index)
+            _, drawn = drawn_by(0, agreement, question, number)
             added, left = left[:size] - drawn.reshape(-1), left[size:]
             multiplier = next(event.noise_multiplier for event in agreement.events if event.what == question.what)
             allowed = share if 0 <= share <= 1 else 0.0
@@ -166,7 +171,7 @@ def test_sums_are_right_or_the_round_is_lost(schedule: list[tuple[Any, ...]]) ->
                 here.recommender.receive(sender, content)
 
         if len(silent) > world.agreement.dropouts:
-            with pytest.raises(RoundLost):
+            with pytest.raises(StageLost):
                 world.play(questions, silent=silent, meddle=meddle)
             continue
         for place, noisy in enumerate(world.play(questions, silent=silent, meddle=meddle)):

@@ -17,19 +17,24 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Answer, Expected, Inquiry, Total
-from dpmf.federated.certified.recommender import RoundLost
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
+from dpmf.federated.wire.codec import encode_header
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refused
+from dpmf.methods import ALS
 from dpmf.methods.als.plan import USERS
+from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
+from dpmf.ratings import Items, Scale
 
 from .certified_world import (
     LEAST_P,
+    METHODS,
     N_ITEMS,
     SEED,
     World,
@@ -43,34 +48,60 @@ from .certified_world import (
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"c": np.full(N_ITEMS, np.nan, np.float32)}, "a bias or a factor is out of range"),
-        ({"V": np.full((N_ITEMS, 2), np.inf, np.float32)}, "a bias or a factor is out of range"),
-        ({"ridge_u": 0.0}, "a penalty is out of range"),
-        ({"ridge_b": math.nan}, "a penalty is out of range"),
-        ({"length": -1.0}, "a penalty is out of range"),
-        ({"weights": np.full(N_ITEMS, -1.0)}, "a weight is out of range"),
-        ({"weights": np.full(N_ITEMS, np.nan)}, "a weight is out of range"),
-        ({"weights": np.ones(N_ITEMS - 1)}, "the message has the wrong length"),
-        ({"digest": bytes(16)}, "the question is of another agreement"),
-        ({"round": 99}, "the round is not in the agreement"),
+        ({"c": np.full(N_ITEMS, np.nan, np.float32)}, "c is out of range"),
+        ({"V": np.full((N_ITEMS, 2), np.inf, np.float32)}, "V is out of range"),
+        ({"V": np.full((N_ITEMS, 2), 1e7, np.float32)}, "V is out of range"),
+        ({"ridges": np.array([3.0, 0.0])}, "ridges is out of range"),
+        ({"ridges": np.array([np.nan, 1.0])}, "ridges is out of range"),
+        ({"length": np.array([-1.0])}, "length is out of range"),
+        ({"weights": np.full(N_ITEMS, -1.0)}, "weights is out of range"),
+        ({"weights": np.full(N_ITEMS, np.nan)}, "weights is out of range"),
+        ({"V": np.ones((N_ITEMS - 1, 2), np.float32)}, "the message has the wrong length"),
+        ({"V": np.ones((N_ITEMS + 1, 2), np.float32)}, "the message has the wrong length"),
     ],
 )
-def test_a_user_refuses_what_was_not_agreed_to(changed: dict[str, Any], reason: str) -> None:
-    agreement, asking = agreement_of(), KeyPair()
+def test_a_user_refuses_numbers_that_were_not_agreed_to(changed: dict[str, Any], reason: str) -> None:
+    agreement = agreement_of()
+    assert refusals_of(agreement, inquiry_of(agreement, 3, **changed).encoded(agreement)) == {reason: 1}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_user_refuses_questions_of_another_agreement_or_round(method: str) -> None:
+    agreement, last = agreement_of(method), len(agreement_of(method).rounds) - 1
+    inquiry = inquiry_of(agreement, last)
+    other = replace(inquiry, digest=bytes(16)).encoded(agreement)
+    assert refusals_of(agreement, other) == {"the question is of another agreement": 1}
+    beyond = encode_header(Inquiry.kind, 99) + inquiry.encoded(agreement)[6:]
+    assert refusals_of(agreement, beyond) == {"the round is not in the agreement": 1}
+    for one in (one for one in agreement.told(last) if math.prod(one.shape)):
+        nothing = {one.name: np.full(one.shape, np.nan)}
+        found = refusals_of(agreement, inquiry_of(agreement, last, **nothing).encoded(agreement))
+        assert found == {f"{one.name} is out of range": 1}
+
+
+def refusals_of(agreement: Agreement, content: bytes) -> dict[str, int]:
+    """Return why a user refused a message, who then answers one as agreed: nothing was spent on it."""
+    asking = KeyPair()
     user = User(*some_ratings(1), agreement, asking.public, KeyPair().public)
     channel = Channel(asking, user.public)
-    assert user.receive(channel.seal(inquiry_of(agreement, 3, **changed).encoded())) == []
-    assert user.refusals.by_reason == {reason: 1}
-    assert len(user.receive(channel.seal(inquiry_of(agreement, 3).encoded()))) == 1  # nothing was spent on it
+    assert user.receive(channel.seal(content)) == []
+    last = inquiry_of(agreement, len(agreement.rounds) - 1).encoded(agreement)
+    assert len(user.receive(channel.seal(last))) == 1
+    return dict(user.refusals.by_reason)
 
 
-@pytest.mark.parametrize("field", ["n_users", "dropouts", "colluders", "budget", "n_rounds", "scale", "user_ridge"])
-def test_another_agreement_is_told_by_its_digest(field: str) -> None:
-    agreement = agreement_of()
-    others: dict[str, Any] = {"budget": Budget(5.0, delta=1e-7), "scale": (1.0, 4.0), "user_ridge": 0.4}
-    other: Any = others[field] if field in others else getattr(agreement, field) + 1
-    changed = replace(agreement, **{field: other})
-    assert changed.digest != agreement.digest
+def test_another_agreement_is_told_by_its_digest() -> None:
+    agreement, method = agreement_of(), METHODS["als"]
+    other: dict[str, Any] = {"budget": Budget(5.0, delta=1e-7), "n_epochs": 3, "regularization": 0.4, "seed": 9}
+    changes: list[dict[str, Any]] = [
+        *({name: getattr(agreement, name) + 1} for name in ("n_users", "dropouts", "colluders")),
+        {"scale": Scale(1, 4)},
+        {"catalogue": Items.of(list(range(1, N_ITEMS + 1)))},
+        *({"method": one} for name, one in METHODS.items() if name != "als"),
+        *({"method": replace(method, **{name: value})} for name, value in other.items()),
+    ]
+    digests = {replace(agreement, **one).digest for one in changes}
+    assert len(digests | {agreement.digest}) == len(changes) + 1
 
 
 def test_a_user_answers_every_round_once_and_in_order() -> None:
@@ -79,7 +110,7 @@ def test_a_user_answers_every_round_once_and_in_order() -> None:
     channel = Channel(asking, user.public)
     answered = []
     for number in (0, 0, 2, 1, 2, 4, 3, 4):
-        answered += [number] * len(user.receive(channel.seal(inquiry_of(agreement, number).encoded())))
+        answered += [number] * len(user.receive(channel.seal(inquiry_of(agreement, number).encoded(agreement))))
     assert answered == [0, 2, 4]
     assert user.refusals.by_reason == {"the round is not a new one": 5}
     with pytest.raises(BudgetExceeded):  # nothing of it is left over, for rounds that were passed over are given up
@@ -90,7 +121,7 @@ def test_a_user_that_is_made_again_does_not_answer_again() -> None:
     agreement, asking = agreement_of(), KeyPair()
     user = User(*some_ratings(1), agreement, asking.public, KeyPair().public, after=3)
     channel = Channel(asking, user.public)
-    answers = [user.receive(channel.seal(inquiry_of(agreement, number).encoded())) for number in (2, 3, 4)]
+    answers = [user.receive(channel.seal(inquiry_of(agreement, number).encoded(agreement))) for number in (2, 3, 4)]
     assert [len(one) for one in answers] == [0, 0, 1]
     assert user.round == 4
 
@@ -109,7 +140,7 @@ def test_what_the_third_party_sees_of_different_ratings_cannot_be_told_apart() -
             for user, message in world.seen.items():
                 channel = world.third_party._users._channels[user]
                 channel._opened -= 1  # let it be read once more
-                words = Answer.decoded(channel.open(message), world.agreement).words
+                words = Answer.decoded(channel.open(message), world.agreement).elements
                 counts += np.bincount(np.frombuffer(ring.packed(words), np.uint8), minlength=256)
         return counts
 
@@ -148,7 +179,7 @@ def test_nobody_may_have_the_key_of_another_party() -> None:
 
 def test_a_discarded_sum_is_nowhere_any_more() -> None:
     world = World(agreement_of())
-    with pytest.raises(RoundLost):
+    with pytest.raises(StageLost):
         world.play(silent=range(5))
     assert world.third_party._sum.size == 0
     assert world.third_party._sum.base is None
@@ -156,12 +187,12 @@ def test_a_discarded_sum_is_nowhere_any_more() -> None:
 
 def test_ratings_are_not_a_unit_of_this_protocol() -> None:
     with pytest.raises(InvalidArgument, match="protects users"):
-        agreement_of(budget=Budget(5.0, 1e-6, "rating", "replace"))
+        agreement_of(ALS(budget=Budget(5.0, 1e-6, "rating", "replace")))
 
 
 @pytest.mark.parametrize(("neighbours", "what"), [("add-remove", "replaced by zero"), ("replace", "by another one")])
 def test_what_neighbours_are_is_recorded(neighbours: str, what: str) -> None:
-    promise = agreement_of(budget=Budget(5.0, neighbours=neighbours)).guarantee([], seeded=False)
+    promise = agreement_of(ALS(n_factors=2, budget=Budget(5.0, neighbours=neighbours))).guarantee([], seeded=False)
     assert what in promise.assumptions[0]
 
 
@@ -278,7 +309,7 @@ def test_rounds_are_asked_for_in_order_by_enough_people_and_as_agreed() -> None:
     world.recommender.ask(range(8), questions)
     with pytest.raises(InvalidArgument, match="open already"):
         world.recommender.ask(range(8), questions)
-    with pytest.raises(RoundLost):
+    with pytest.raises(StageLost):
         world.recommender.take()
     with pytest.raises(InvalidArgument, match="cannot be next"):
         world.recommender.skip_to(0)
@@ -341,19 +372,18 @@ def test_the_guarantee_is_that_of_the_central_plan_without_the_count_of_people()
 
 
 def test_an_agreement_lists_every_number() -> None:
-    for per_item in (False, True):
-        for n_factors in (0, 1, 3):
-            agreement = agreement_of(n_factors=n_factors, per_item=per_item)
-            sizes: dict[str, int] = {}
-            for number, one in enumerate(agreement.rounds):
-                questions = questions_of(agreement, number)
-                assert tuple(question.what for question in questions) == one.releases
-                assert tuple(question.shape for question in questions) == agreement.shapes(number)
-                for question in questions:
-                    sizes[question.what] = sizes.get(question.what, 0) + math.prod(question.shape)
-            assert sizes == {event.what: event.coordinates // agreement.n_shares for event in agreement.events}
-            releases = [what for stage in agreement.stages for what in stage.releases]
-            assert releases == [what for one in agreement.rounds for what in one.releases]
+    for method in METHODS:
+        agreement = agreement_of(method)
+        sizes: dict[str, int] = {}
+        for number, one in enumerate(agreement.rounds):
+            questions = questions_of(agreement, number)
+            assert tuple(question.what for question in questions) == one.releases
+            assert tuple(question.shape for question in questions) == agreement.shapes(number)
+            for question in questions:
+                sizes[question.what] = sizes.get(question.what, 0) + math.prod(question.shape)
+        assert sizes == {event.what: event.coordinates // agreement.crowd.n_shares for event in agreement.events}
+        releases = [what for stage in agreement.stages for what in stage.releases]
+        assert releases == [what for one in agreement.rounds for what in one.releases]
 
 
 @pytest.mark.parametrize(

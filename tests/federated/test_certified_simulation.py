@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from dpmf.methods.als.central import CentralRounds
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
@@ -17,17 +17,24 @@ from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.federated.certified.simulation import (
     CertifiedOutcome,
     CertifiedScenario,
-    CertifiedSimulation,
+    Parties,
     noise_of,
     simulate_certified,
 )
-from dpmf.methods.als.plan import Stage
+from dpmf.federated.simulate.population import BEFORE_ANSWERING, Population
+from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.stages import converse
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
+
+from .certified_world import BUDGET, METHODS
 
 SEED = 11
 SCENARIO = CertifiedScenario(Budget(20.0), n_factors=3, n_epochs=3, noise_seed=SEED)
@@ -45,6 +52,11 @@ class SummedNoise(Noise):
         super().__init__(noise_seed=1)
         self.people = [noise_of(SEED, number) for number in range(n_users)]
 
+    def coins(self, n: int, probability: float, label: str, index: int) -> NDArray[np.bool_]:
+        tossed = [noise.coins(1, probability, label, index)[0] for noise in self.people]
+        assert len(tossed) == n
+        return np.array(tossed, np.bool_)
+
     def integers(self, shape: int | tuple[int, ...], label: str, index: int) -> NDArray[np.int64]:
         total = np.zeros(shape, np.int64)
         for noise in self.people:
@@ -58,33 +70,43 @@ def bits(outcome: CertifiedOutcome) -> bytes:
     return b"".join(one.tobytes() for one in arrays)
 
 
-@pytest.mark.parametrize("n_factors", [0, 3])
-@pytest.mark.parametrize("per_item", [False, True])
+def scenario_of(method: CertifiedMethod, **changes: Any) -> CertifiedScenario:
+    return CertifiedScenario(method.facts()["budget"], noise_seed=SEED, method=method, **changes)
+
+
+@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(
-    ratings: Ratings, n_factors: int, per_item: bool, neighbours: str
-) -> None:
-    budget = Budget(20.0, neighbours=neighbours)
-    scenario = replace(SCENARIO, budget=budget, n_factors=n_factors, per_item=per_item, dropouts=0.0, colluders=0.0)
-    outcome = simulate_certified(ratings, scenario)
-    plan = outcome.agreement.plan
-    mechanism = Mechanism(plan.events(), SummedNoise(ratings.n_users))
-    central = CentralRounds(plan, ratings, ratings, np.ones(ratings.n_users), mechanism, scenario.seed, 2)
-    for stage in plan.stages():
-        central.measure(stage)
-        central.settle(stage)
-    central.solve_users(final=True)
-    mechanism.finish()
-    model, release = outcome.model, outcome.model.release
+def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(ratings: Ratings, name: str, neighbours: str) -> None:
+    changes: dict[str, Any] = {"budget": Budget(20.0, neighbours=neighbours), "noise_seed": SEED}
+    method = replace(METHODS[name], **changes)
+    outcome = simulate_certified(ratings, scenario_of(method, dropouts=0.0, colluders=0.0))
+    agreement, catalogue = outcome.agreement, ratings.catalogue
+    public = method.public_half(catalogue, ratings.scale, agreement.crowd)
+    mechanism = Mechanism(agreement.plan.events(), SummedNoise(ratings.n_users))
+    central = Curator(RatingsAnswerer(ratings, np.ones(ratings.n_users), 2), mechanism, neighbours)
+    for stage in agreement.stages:
+        assert converse(public, stage, central)
+    central.finish()
+    release = outcome.model.release
+    expected = method.release_of(public, catalogue, ratings.scale, release.configuration, release.guarantee)
     assert release.item_biases.any()
-    assert release.item_factors.any() == bool(n_factors)
-    for found, expected in (
-        (release.item_factors, central.public.V), (release.item_biases, central.public.c),
-        (model.user_factors, central.fitted.U), (model.user_biases, central.fitted.b),
-    ):  # fmt: skip
-        assert found.tobytes() == expected.tobytes()
-    assert (release.ridge.bias, release.ridge.factors) == central.public.ridge
+    assert release.item_factors.any() == (name != "als-biases")
+    assert release.item_factors.tobytes() == expected.item_factors.tobytes()
+    assert release.item_biases.tobytes() == expected.item_biases.tobytes()
+    assert (release.mean, release.ridge) == (expected.mean, expected.ridge)
     assert outcome.refused == outcome.discarded == 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_certified_also_if_people_drop_out(ratings: Ratings, name: str) -> None:
+    scenario = CertifiedScenario(BUDGET, method=METHODS[name], leave=0.02, dropouts=0.3)
+    outcome = simulate_certified(ratings, scenario)
+    guarantee = outcome.model.guarantee
+    assert guarantee.certified
+    assert verify(guarantee).ok
+    assert len(outcome.model.history) == len([one for one in outcome.agreement.stages if one.round is not None])
+    assert outcome.rounds == len(outcome.agreement.rounds)
+    assert all(np.isfinite(one).all() for one in (outcome.model.release.item_factors, outcome.model.user_factors))
 
 
 def test_a_run_learns_and_its_release_can_be_read_and_verified(tmp_path: Path) -> None:
@@ -108,7 +130,7 @@ def test_a_run_learns_and_its_release_can_be_read_and_verified(tmp_path: Path) -
 def test_what_passed_is_counted(ratings: Ratings) -> None:
     outcome = simulate_certified(ratings, SCENARIO)
     agreement, traffic = outcome.agreement, outcome.traffic
-    sizes = [agreement.n_words(number) * agreement.ring(number).n_bytes for number in range(len(agreement.rounds))]
+    sizes = [agreement.n_elements(number) * agreement.ring(number).n_bytes for number in range(len(agreement.rounds))]
     overhead = 6 + 24
     assert traffic.up.total == ratings.n_users * sum(size + overhead for size in sizes)
     assert traffic.up.most == max(sizes) + overhead
@@ -158,13 +180,13 @@ def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
 
 def losing(monkeypatch: pytest.MonkeyPatch, *lost: int) -> None:
     """Let nobody answer in these rounds."""
-    honest = CertifiedSimulation._choose
+    honest, rounds = Population.departures, count()
 
-    def choose(run: CertifiedSimulation) -> dict[int, int]:
-        moments = honest(run)
-        return dict.fromkeys(moments, 0) if run._chosen - 1 in lost else moments
+    def departures(population: Population, n: int) -> NDArray[Any]:
+        moments = honest(population, n)
+        return np.full_like(moments, BEFORE_ANSWERING) if next(rounds) in lost else moments
 
-    monkeypatch.setattr(CertifiedSimulation, "_choose", choose)
+    monkeypatch.setattr(Population, "departures", departures)
 
 
 @pytest.mark.parametrize("lost", [(2,), (3,), (5,), (2, 3), (3, 4, 5)])
@@ -186,7 +208,7 @@ def test_without_the_first_stage_there_is_nothing_to_go_on_from(
     ratings: Ratings, monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     losing(monkeypatch, lost)
-    with pytest.raises(BudgetExceeded, match="first stage"):
+    with pytest.raises(BudgetExceeded, match="without which nothing can be learnt"):
         simulate_certified(ratings, SCENARIO)
 
 
@@ -201,15 +223,14 @@ def test_a_run_that_was_stopped_goes_on(
 ) -> None:
     scenario = replace(SCENARIO, leave=0.02, dropouts=0.3, noise_seed=SEED if seeded else None)
     whole = simulate_certified(ratings, scenario)
-    honest = CertifiedSimulation.measure
-    plan = whole.agreement.stages
+    honest = Parties.begin
 
-    def measure(run: CertifiedSimulation, one: Stage) -> None:
-        if one == plan[stage]:
+    def begin(parties: Parties, one: Stage) -> None:
+        if one == whole.agreement.stages[stage]:
             raise Killed
-        honest(run, one)
+        honest(parties, one)
 
-    monkeypatch.setattr(CertifiedSimulation, "measure", measure)
+    monkeypatch.setattr(Parties, "begin", begin)
     with pytest.raises(Killed):
         simulate_certified(ratings, scenario, checkpoint=Checkpoint(tmp_path / "run"))
     monkeypatch.undo()

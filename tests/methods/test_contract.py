@@ -98,14 +98,6 @@ def test_a_release_predicts_the_same_when_it_comes_back_from_disk(method: str, t
 
 
 @every_method
-def test_training_leaves_the_ratings_as_they_were(method: str) -> None:
-    ratings, before = checkerboard(), checkerboard()
-    learner(method, n_epochs=2).fit(ratings)
-    np.testing.assert_array_equal(ratings.values, before.values)
-    np.testing.assert_array_equal(ratings.items, before.items)
-
-
-@every_method
 def test_ids_of_any_type_are_kept(method: str) -> None:
     ratings = Ratings.of(["ann", "bob", "ann"], ["Heat", "Heat", "Up"], [5, 3, 4], scale=(1, 5))
     model = learner(method, n_epochs=2).fit(ratings)
@@ -127,13 +119,6 @@ def test_a_single_rating_is_enough(method: str) -> None:
     model = learner(method, n_epochs=3).fit(Ratings.of(["ann"], ["Heat"], [4], scale=(1, 5)))
     assert model.predict("ann", ["Heat"]) == pytest.approx([4.0], abs=0.3)
     assert model.recommend("ann") == []
-
-
-@every_method
-def test_no_rating_is_not_enough(method: str) -> None:
-    ratings = checkerboard()
-    with pytest.raises(InvalidArgument, match="no ratings"):
-        learner(method).fit(ratings.select(np.zeros(len(ratings), np.bool_)))
 
 
 @every_method

@@ -223,7 +223,8 @@ class Gradients(Question):
     def prepared(self, people: People) -> People:
         """Return people with ratings that are centred and in units."""
         of = people.counted
-        values = ((of.values - self.centre.mean) / self.fit.unit).astype(np.float32)
+        with np.errstate(all="ignore"):  # a warning would tell of a person
+            values = ((of.values - self.centre.mean) / self.fit.unit).astype(np.float32)
         centred = Csr(of.indptr, of.items, values)
         return replace(people, solving=centred, counted=centred)
 
