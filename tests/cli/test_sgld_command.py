@@ -37,7 +37,7 @@ def test_a_claim_is_reported_as_a_claim(command: Command, data_folder: Path, tmp
     assert (verdict["certified"], verdict["recomputed_epsilon"], verdict["ok"]) == (False, None, True)
     assert "It rests on" in command("explain", out).stdout
     shown = command("train", data_folder, *options).stdout
-    for words in ("paper claim, not certified", "What users pay", "promises nothing", "no guarantee covers them"):
+    for words in ("paper claim, not certified", "What users pay", "guarantees nothing", "no guarantee covers them"):
         assert words in shown
 
 
@@ -158,7 +158,7 @@ def test_what_a_private_run_must_not_take_for_granted_is_refused_when_streamed(
         (("--method", "sgld", "--epsilon", "inf", "--chains", "2", "--memory", "1k"), "leave --memory out"),
         (("--method", "sgld", "--epsilon", "inf", "--set", "cap=3"), "means nothing with an infinite epsilon"),
         (("--method", "sgd", "--chains", "2"), "--chains is for sgld"),
-        (("--epsilon", "1", "--memory", "1k"), "--memory streams ratings for sgd and sgld"),
+        (("--epsilon", "inf", "--memory", "1k"), "--memory cannot stream als here: a run without privacy"),
         (("--method", "sgld", "--mode", "paper", "--epsilon", "5", "--set", "rho=many"), "rho='many'"),
     ],
 )

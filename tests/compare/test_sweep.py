@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.compare.measure import Parts, measured
+from dpmf.compare.measure import RankedParts, measured
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
@@ -19,6 +19,7 @@ from dpmf.evaluation.metrics import rmse
 from dpmf.methods import METHODS, SGD
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.ratings import Ratings
+from dpmf.runs.parts import Split
 
 QUICK: dict[str, dict[str, Any]] = {"sgd": {"n_factors": 4, "n_epochs": 3}, "als": {"n_factors": 2, "n_epochs": 2}}
 
@@ -119,7 +120,7 @@ def test_a_run_that_diverges_is_not_a_result(small_ratings: Ratings, table: Tabl
 
 def test_lists_are_made_for_the_same_people_every_time(small_ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmf.compare.measure.MOST_RANKED", 10)
-    first, again, other = (Parts.of(small_ratings, holdout=0.2, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (RankedParts.of(small_ratings, Split(0.2, seed=seed)) for seed in (1, 1, 2))
     assert np.count_nonzero(np.diff(first.ranked.indptr)) == 10
     assert (first.ranked.indptr == again.ranked.indptr).all()
     assert (first.ranked.indptr != other.ranked.indptr).any()
@@ -180,9 +181,9 @@ def test_nothing_is_run_twice_and_more_can_be_added(
 ) -> None:
     ran: list[str] = []
 
-    def counted(method: Any, parts: Any, row: Row, **how: Any) -> Row:
+    def counted(method: Any, parts: Any, row: Row, *how: Any, **more: Any) -> Row:
         ran.append(f"{row.method} {row.asked:g} {row.repeat}")
-        return measured(method, parts, row, **how)
+        return measured(method, parts, row, *how, **more)
 
     monkeypatch.setattr("dpmf.compare.sweep.measured", counted)
     sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)

@@ -14,7 +14,8 @@ from dpmf.evaluation.metrics import mae, rmse
 from dpmf.methods import SGD
 from dpmf.model import Release
 from dpmf.ratings import Ratings
-from dpmf.runs.training import forget_peak_memory, peak_memory, train_and_test
+from dpmf.runs.memory import forget_peak_memory, peak_memory
+from dpmf.runs.training import train_and_test
 
 METHOD = SGD(n_factors=4, n_epochs=5)
 

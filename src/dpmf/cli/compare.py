@@ -5,24 +5,49 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
-from dpmf.cli.train_objective import check_profiles, profile_options, read_profiles
+from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.errors import InvalidArgument
+from dpmf.methods import METHODS
 
 if TYPE_CHECKING:
     from dpmf.compare.results import Row
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is compared."""
+
+    methods: str | None
+    epsilons: str
+    delta: float
+    modes: str
+    neighbours: str
+    items_public: bool
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """How often, on which splits."""
+
+    repeats: int
+    holdout: float
+    how: str
+    seed: int
+
+
 @click.command()
 @click.argument("data")
-@click.option("--methods", default="als,sgld,gaussian,objective,sketch", show_default=True, metavar="NAME,…",
+@click.option("--methods", show_default="all that can be private", metavar="NAME,…",
               help="What to compare; sgd, which is not private, is always there.")  # fmt: skip
 @click.option("--epsilons", default="0.5,1,2,5,10,20", show_default=True, metavar="E,…",
               help="Privacy budgets; inf runs a method without privacy.")  # fmt: skip
@@ -48,33 +73,41 @@ if TYPE_CHECKING:
               help="Folder for rows and report, comparison-NAME by default; what it has is not run again.")  # fmt: skip
 @reading_options
 @json_option
+@grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions)
 def compare(
-    data: str, methods: str, epsilons: str, delta: float, modes: str, neighbours: str, items_public: bool,
-    profiles: Path | None, profiles_epsilon: float | None, profiles_public: bool, repeats: int, holdout: float,
-    how: str, seed: int, threads: int | None, jobs: int | None, settings: tuple[str, ...], out: Path | None,
-    as_json: bool, **reading: Any,
-) -> None:  # fmt: skip
+    data: str,
+    asked: _Asked,
+    repeated: _Repeated,
+    profiles: ProfileOptions,
+    threads: int | None,
+    jobs: int | None,
+    out: Path | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
     """Compare methods on DATA: accuracy against privacy, with a report.
 
-    Runs every method at every epsilon, several times, and writes rows as they come. The same command goes on after an
-    interruption.
+    Runs every method at every epsilon, several times, and writes rows as they come. After an interruption, the same
+    command resumes.
     """
-    check_holdout(holdout, how)
+    check_holdout(repeated.holdout, repeated.how)
     from dpmf.compare.comparison import Comparison
     from dpmf.compare.report import write_report
     from dpmf.compare.sweep import Sweep, points_of
     from dpmf.engine.threads import thread_count
 
-    names = _names("--methods", methods)
-    if profiles is not None or profiles_epsilon is not None or profiles_public:
-        method = "objective" if "objective" in names else names[0]
-        mode = "certified" if "certified" in _modes(modes) else "paper"
-        check_profiles(method, mode, 1.0, profiles, profiles_epsilon, profiles_public)
-    points = points_of(names, _modes(modes), _epsilons(epsilons), with_profiles=profiles is not None)
+    names, modes = _methods(asked.methods), _modes(asked.modes)
+    check_profiles(names, "certified" if "certified" in modes else "paper", profiles, required=False)
+    points = points_of(names, modes, _epsilons(asked.epsilons), with_profiles=profiles.profiles is not None)
     plan = Sweep(
-        points, repeats, holdout, how, seed, delta, neighbours, items_public, _settings(settings),
-        read_profiles(profiles, profiles_epsilon, profiles_public, delta),
-    )  # fmt: skip
+        points,
+        **vars(repeated),
+        delta=asked.delta,
+        neighbours=asked.neighbours,
+        items_public=asked.items_public,
+        settings=_settings(asked.settings),
+        profiles=read_profiles(profiles, asked.delta),
+    )
     thread_count(threads)
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"--jobs {jobs}: give a whole number from 1 on")
@@ -92,8 +125,9 @@ def compare(
         print_json(_report(rows, report, picture))
     else:
         _print(rows, report, picture)
-        if any(point.method == "objective" for point in points) and profiles is None:
-            say("objective is run as the paper claims only: to be certified it needs --profiles")
+        for name in dict.fromkeys(point.method for point in points):
+            if METHODS[name].takes.get("profiles") and profiles.profiles is None:
+                say(f"{name} is run as the paper claims only: to be certified it needs --profiles")
     private = [row for row in rows if row.mode != "none"]
     if private and all(row.error for row in private):
         raise InvalidArgument(f"no private run has ended, the first because: {private[0].error}")
@@ -148,6 +182,16 @@ def _names(option: str, given: str) -> list[str]:
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
         raise InvalidArgument(f"{option} {given!r} names nothing: give names with commas between")
+    return names
+
+
+def _methods(given: str | None) -> list[str]:
+    if given is None:
+        return [name for name, method in METHODS.items() if method.modes]
+    names = _names("--methods", given)
+    for name in names:
+        if name not in METHODS:
+            raise InvalidArgument(f"method {name!r} is not known: choose from {', '.join(METHODS)}")
     return names
 
 

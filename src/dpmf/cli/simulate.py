@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_apart, check_holdout, read_ratings, reading_options, was_given
+from dpmf.cli.options import check_holdout, read_ratings, reading_options, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
@@ -135,6 +135,7 @@ def simulate(
     from dpmf.model import release as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
+    from dpmf.runs.saving import check_apart
 
     thread_count(threads)
     settings = {name: others.pop(name) for name in _SETTINGS}

@@ -20,13 +20,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dpmf.errors import InvalidArgument, MissingExtra
 from dpmf.files import write_bytes
+from dpmf.methods import METHODS
 
 # Okabe and Ito's colours: told apart by colour-blind people too; with markers, readable in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", ":", "-.")
 FORMATS = ("png", "svg", "pdf")
-_METHODS = ("als", "sgld", "gaussian", "sketch", "objective", "sgd")
 _DPI = 120
 _SALT = "dpmf"  # of the ids in SVG files: the same picture gives the same file
 _NO_METADATA: dict[str, dict[str, None]] = {
@@ -56,8 +56,8 @@ def axes(ax: Any = None) -> Any:
 
 def style_of(method: str) -> tuple[str, str]:
     """Return the colour and the marker of a method, the same in every picture."""
-    place = _METHODS.index(method) if method in _METHODS else sum(method.encode()) % len(COLOURS)
-    return COLOURS[place], MARKERS[place]
+    private_first = sorted(METHODS, key=lambda name: not METHODS[name].modes)
+    return nth_style(private_first.index(method) if method in METHODS else sum(method.encode()))
 
 
 def nth_style(place: int) -> tuple[str, str]:

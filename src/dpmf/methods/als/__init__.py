@@ -15,7 +15,7 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from dpmf.engine.stored import AnyRatings
@@ -64,6 +64,7 @@ class ALS(Method):
     name: ClassVar[str] = "als"
     modes: ClassVar[tuple[str, ...]] = ("certified",)
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
+    turn: ClassVar[str] = "round"
 
     n_factors: int | None = None
     n_epochs: int | None = None
@@ -119,6 +120,30 @@ class ALS(Method):
         """How many rounds there are at most."""
         return int(self.facts()["n_epochs"])
 
+    @property
+    def most_factors(self) -> int:
+        """The number of factors, or the most that a private run chooses."""
+        n_factors: int | None = self.facts()["n_factors"]
+        return self._rule.most if n_factors is None else n_factors
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether users' factors are fitted to their own ratings alone: always."""
+        return True
+
+    def without_factors(self) -> ALS | None:
+        """Return a run of item biases, or of popularity, alone; without privacy biases are no reference."""
+        if self.is_implicit:
+            return replace(self, n_factors=0, alpha=None)
+        return replace(self, n_factors=0) if self.kind == "certified" else None
+
+    @property
+    def _rule(self) -> FactorRule:
+        """By which the number of factors is chosen."""
+        if self.n_factors is not None:
+            return FactorRule.exactly(self.n_factors)
+        return IMPLICIT_FACTORS if self.is_implicit else FACTORS
+
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open.
 
@@ -148,10 +173,9 @@ class ALS(Method):
     def _certify(self, ratings: AnyRatings, options: RunOptions) -> Model:
         declared(ratings, self.items_public, needs_scale=not self.is_implicit)  # else the scale is not told
         settings, keys = self.facts(), ratings.catalogue.ids.keys
-        rule = IMPLICIT_FACTORS if self.is_implicit else FACTORS
         facts = {
             "n_items": ratings.n_items,
-            "factors": rule if self.n_factors is None else FactorRule.exactly(self.n_factors),
+            "factors": self._rule,
             "n_rounds": settings["n_epochs"],
             "user_ridge": settings["regularization"],
             "budget": self.budget,
