@@ -1,39 +1,46 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.ready
+# Two stages, so that the demonstration need not wait for the development tools; the second builds on the first.
+DEMO_READY := .venv/.demo
+READY := .venv/.ready
 
 .PHONY: help setup demo test lint types layers docs check clean
 
 help:  ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-setup: $(STAMP)  ## Make .venv with everything needed; does nothing if it is up to date.
+setup: $(READY)  ## Set up .venv for development; does nothing if it is up to date.
 
-$(STAMP): pyproject.toml
+$(DEMO_READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "dpmf needs Python 3.11 or newer: make PYTHON=/path/to/it")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[plot]'
+	touch $@
 
-demo: setup  ## Train on built-in synthetic ratings and show the result, with a picture.
+$(READY): $(DEMO_READY)
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
+	touch $@
+
+demo: $(DEMO_READY)  ## Train on built-in synthetic ratings and show the result, with a picture.
 	$(BIN)/dpmf demo --out demo-output
 
-test: setup  ## Run all tests.
-	$(BIN)/python -m pytest
+# Workers share the CPUs, so each leaves BLAS one thread.
+test: $(READY)  ## Run all tests, on all CPUs.
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-lint: setup  ## Check style and formatting.
+lint: $(READY)  ## Check style and formatting.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: setup  ## Check types.
+types: $(READY)  ## Check types.
 	$(BIN)/mypy
 
-layers: setup  ## Check that imports point downward.
+layers: $(READY)  ## Check that imports point downward.
 	$(BIN)/lint-imports
 
 # Not --quiet: it would keep warnings from --strict as well.
-docs: setup  ## Build the documentation into site/; any warning is an error.
+docs: $(READY)  ## Build the documentation into site/; any warning is an error.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 check: test lint types layers docs  ## Everything above.

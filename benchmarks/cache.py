@@ -31,6 +31,7 @@ import numpy as np
 from dpmf import Ratings
 from dpmf.bench.speed import first_users
 from dpmf.engine.grid import BlockGrid
+from dpmf.engine.local import ThreadExecutor
 from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.methods.sgd.descent import Descent
 
@@ -72,7 +73,7 @@ def _count_all(path: Path, factors: list[int], out: Path) -> None:
     """Count for every number of factors and both orders; runs under callgrind."""
     saved = np.load(path)
     ratings = Ratings.of(
-        saved["users"], saved["items"], saved["values"], scale=(1, 5), catalogue=range(int(saved["n_items"]))
+        saved["users"], saved["items"], saved["values"], scale=(1, 5), items=range(int(saved["n_items"]))
     )
     rows: list[dict[str, Any]] = []
     sizes = {"users": ratings.n_users, "items_rated": len(np.unique(ratings.items)), "ratings": len(ratings)}
@@ -98,7 +99,7 @@ def _known(path: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _in_blocks(ratings: Ratings, n_factors: int, _visited: int) -> Callable[[], object]:
     state = _state(ratings, BlockGrid.build(ratings), n_factors)
-    return lambda: state.run_epoch(1, 0.01, 0.01, n_threads=1)
+    return lambda: state.run_epoch(1, 0.01, 0.01, ThreadExecutor(1))
 
 
 def _shuffled(ratings: Ratings, n_factors: int, visited: int) -> Callable[[], object]:

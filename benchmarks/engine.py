@@ -28,9 +28,9 @@ from matplotlib.figure import Figure
 from dpmf import Ratings
 from dpmf.bench.speed import bench, engine_speed, first_users
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs.memory import peak_memory
 
 _GROWTH_FACTORS = 64
@@ -101,7 +101,7 @@ def _growth(ratings: Ratings, n_threads: int) -> dict[str, Any]:
 def _memory(ratings: Ratings) -> dict[str, Any]:
     """Return the resident memory of training on so many ratings, without a limit and streamed."""
     with tempfile.TemporaryDirectory() as folder:
-        StoredRatings.build(InPieces(ratings), Path(folder) / "store")
+        StoredRatings.build(MemorySource(ratings), Path(folder) / "store")
         plain = _trained(Path(folder) / "store")
         streamed = _trained(Path(folder) / "store", "--memory", "40MB" if len(ratings) < 10_000_000 else "500MB")
     return {"memory": plain["peak_memory"], "streamed": streamed}

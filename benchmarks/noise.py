@@ -23,7 +23,7 @@ from dpmf.privacy import noise
 
 _ROUNDS = 5
 _SHORT = 100  # draws in a row
-_N_PIECES = 943
+_N_SHARES = 943
 _SHAPES = ((1682, 9), (100, 51))
 
 
@@ -48,12 +48,12 @@ def main() -> None:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(lambda thread: source.integers(draws, f"thread {thread}", turn), range(n_threads)))
 
-    def short(shape: tuple[int, int], n_pieces: int) -> float:
-        name = f"{shape}, {n_pieces}"
+    def short(shape: tuple[int, int], n_shares: int) -> float:
+        name = f"{shape}, {n_shares}"
 
         def draw(turn: int) -> None:
             for place in range(_SHORT):
-                source.pieces(shape, n_pieces, name, turn * _SHORT + place)
+                source.shares(shape, n_shares, name, turn * _SHORT + place)
 
         return _best(draw) * 1e9 / (_SHORT * math.prod(shape))
 
@@ -63,7 +63,7 @@ def main() -> None:
         "table_seconds": table_seconds,
         "gaussians_per_second": draws / _best(lambda turn: source.integers(draws, "one thread", turn)),
         "nanoseconds_per_number_of_short_draws": {
-            f"{shape}, {n_pieces} pieces": short(shape, n_pieces) for shape in _SHAPES for n_pieces in (1, _N_PIECES)
+            f"{shape}, {n_shares} pieces": short(shape, n_shares) for shape in _SHAPES for n_shares in (1, _N_SHARES)
         },
         "coins_per_second": draws / _best(lambda turn: source.coins(draws, 0.01, "coins", turn)),
         "key_stream_bytes_per_second": n_chunks * len(noise._ZEROS) / _best(stream_bytes),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.runs.memory import peak_memory
 from dpmf.runs.training import train_and_test
 
@@ -37,7 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ratings = Ratings.read(arguments.data)
     if arguments.every > 1:
-        ratings = of_users(ratings, np.flatnonzero(ratings.user_ids.array % arguments.every == 0))
+        ratings = select_users(ratings, np.flatnonzero(ratings.user_ids.array % arguments.every == 0))
     rows = [_row(ratings, float(text), arguments) for text in arguments.epsilons.split(",")]
     report = {"data": ratings.name, "users": ratings.n_users, "rows": rows, "peak_memory": peak_memory()}
     print(json.dumps(report, indent=1))

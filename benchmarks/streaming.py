@@ -19,7 +19,7 @@ import numpy as np
 
 from dpmf import SGD, Ratings
 from dpmf.cli.options import parse_size
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.model import Model
 

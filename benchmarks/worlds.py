@@ -79,7 +79,7 @@ class World:
             values.append(np.clip(np.rint(clean + np.sqrt(self.noise) * rng.normal(size=len(who))), 1, 5))
         catalogue = Items.of(np.arange(self.n_items))
         return Ratings.of(
-            np.concatenate(users), np.concatenate(items), np.concatenate(values), scale=(1, 5), catalogue=catalogue
+            np.concatenate(users), np.concatenate(items), np.concatenate(values), scale=(1, 5), items=catalogue
         )
 
 

@@ -1,4 +1,4 @@
-"""What several test files share: a release made by hand, small data on disk, and the command line."""
+"""Fixtures of several test files: a hand-written release, small data on disk, and the command line."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from dpmf.cli import main
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
+from dpmf.engine.threads import available_cpus
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
-# The first call of a kernel may compile it, so no deadline; and the same examples in every run.
-settings.register_profile("dpmf", deadline=None, derandomize=True)
+# The same examples in every run, and no limit on time: the first call of a kernel may compile it.
+settings.register_profile("dpmf", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dpmf")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers of `--numprocesses auto`: the CPUs that this process, or its container, may use."""
+    return available_cpus()
 
 
 @pytest.fixture
@@ -56,7 +63,7 @@ def small_ratings() -> Ratings:
 def data_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that holds the small ratings in dpmf's own form."""
     folder = tmp_path_factory.mktemp("data") / "small"
-    StoredRatings.build(InPieces(small_ratings), folder)
+    StoredRatings.build(MemorySource(small_ratings), folder)
     return folder
 
 
@@ -92,6 +99,6 @@ def program(tmp_path: Path) -> Command:
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "dpmf", *map(str, arguments)]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, **options)  # type: ignore[call-overload,no-any-return]
 
     return run

@@ -4,7 +4,7 @@ The paper's 100 movies have ratings of 191,668 users, and it repeats experiments
 known; here a seed draws them.
 
 >>> from dpmf.ratings.synthetic import make
->>> part = of_items(make(60, 40, mean_ratings=5), np.array([3, 8]))
+>>> part = select_items(make(60, 40, mean_ratings=5), np.array([3, 8]))
 >>> part.n_items, bool(np.diff(part.indptr).min() > 0)
 (2, True)
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import Ratings
-from dpmf.ratings.subset import of_items
+from dpmf.ratings.subset import select_items
 from dpmf.streams import generator
 from experiments.figure import Run
 
@@ -44,7 +44,7 @@ def draws_of(ratings: Ratings, run: Run) -> Iterator[Ratings]:
         yield ratings
         return
     for draw in range(DRAWS if run.full else 1):
-        yield of_items(ratings, drawn_items(ratings.n_items, run.seed, draw))
+        yield select_items(ratings, drawn_items(ratings.n_items, run.seed, draw))
 
 
 def drawn_items(n_items: int, seed: int, draw: int) -> NDArray[np.int64]:

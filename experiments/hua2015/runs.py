@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpmf import Ratings
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors
 from dpmf.evaluation.metrics import rmse
@@ -67,7 +67,7 @@ def composed(scenario: str, epsilon: float, iterations: int) -> float:
 class Plain:
     """Plain factorization: the ratings by item, where items start, and what came out after 100 iterations."""
 
-    items: Side
+    items: SparseRows
     start: Floats
     U: Floats
     V: Floats

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpmf import SGD, SGLD, Ratings
 from dpmf.bench.peers import ask
-from dpmf.engine.stored import Room
+from dpmf.engine.resources import Resources
 from dpmf.engine.threads import run_tasks
 from dpmf.evaluation.metrics import rmse
 from dpmf.kernels.scores import predict_pairs
@@ -91,10 +91,11 @@ def sgld_course(parts: Parts, n_factors: int, n_epochs: int) -> list[Epoch]:
     _compile(SGLD(n_factors=n_factors, n_epochs=1, budget=PLAIN))
     course, total, count = [], np.zeros(len(parts.test)), 0
     with method.prepared(parts.train, None) as (counted, weights, bound):
-        chain = method.chain_on(counted, weights, bound, Room(parts.n_threads))
+        resources = Resources(parts.n_threads)
+        chain = method.chain_on(counted, weights, bound, resources)
         predict = _predictor(chain, parts.test, parts.n_threads)
         for epoch in range(1, n_epochs + 1):
-            record = method.advance(chain, epoch, parts.n_threads)
+            record = method.advance(chain, epoch, resources.executor)
             predicted = predict()
             average = None
             if epoch > n_epochs // 2:

@@ -15,7 +15,7 @@ from dpmf import Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import Method
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from experiments.figure import Run
 
 DATA = ("netflix", "ml-1m")
@@ -42,7 +42,7 @@ class Parts:
         """Read, cut down if need be, and split."""
         ratings = run.ratings()
         if len(ratings) > _LARGE and not run.full:
-            ratings = of_users(ratings, np.arange(0, ratings.n_users, _EVERY))
+            ratings = select_users(ratings, np.arange(0, ratings.n_users, _EVERY))
         train, test = ratings.split(HOLDOUT, seed=run.seed)
         return cls(ratings, train, test, run.seed, run.n_threads)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.ratings.formats.scan import open_database
+from dpmf.ratings.formats.database import open_database
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.drawing import COLOURS, axes_of
 from experiments.liu2015.shapes import YAHOO, is_made_up, made_up

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpmf.ratings.catalogue import find, folder_of
-from dpmf.ratings.store.synthetic import make_on_disk
+from dpmf.ratings.store.synthetic import write_synthetic
 from dpmf.ratings.table import Scale
 
 YAHOO = "yahoo-music"
@@ -33,7 +33,7 @@ def made_up(name: str, part: int) -> Iterator[Path]:
     shape = find(name)
     with tempfile.TemporaryDirectory(prefix="dpmf-made-") as folder:
         path = Path(folder) / "ratings"
-        make_on_disk(
+        write_synthetic(
             path, n_ratings=shape.ratings // part, n_users=shape.users // part, n_items=shape.items // part,
             scale=Scale(*shape.scale), name=f"made up like {name}",
         )  # fmt: skip

@@ -58,7 +58,7 @@ def dense_part(
         declared=catalogue.declared,
     )  # fmt: skip
     return Ratings.of(
-        part.user_ids.array[part.users], catalogue.ids.array[part.items], part.values, scale=part.scale, catalogue=items
+        part.user_ids.array[part.users], catalogue.ids.array[part.items], part.values, scale=part.scale, items=items
     )
 
 

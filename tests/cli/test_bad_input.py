@@ -150,7 +150,7 @@ BAD = {
     "explain taken": "release.json is missing",
     "explain damaged": "is damaged",
     "demo --threads 0": "n_threads=0",
-    "demo --out good.csv": "good.csv",
+    "demo --out good.csv": "good.csv exists and is not a folder",
     "data describe nowhere.csv": "no data at nowhere.csv",
     "data fetch netflux": "did you mean netflix?",
     "data fetch synthetic --json": "cannot be downloaded",
@@ -164,7 +164,7 @@ BAD = {
     "data destroy": "destroy",
     "dance": "dance",
     "--dance": "--dance",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

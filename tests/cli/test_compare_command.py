@@ -101,18 +101,15 @@ def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) ->
     words = [sys.executable, "-m", "dpmf", "compare", str(data_folder), "--methods", "als", "--epsilons",
              "1,2,3,4,5,6,7,8,9,10", "--repeats", "10", "--out", str(out), *QUICK]  # fmt: skip
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not (
-            (out / "runs.csv").exists() and len(Table(out / "runs.csv").rows()) > 5
-        ):
+        while process.poll() is None and _rows_in(out) <= 5:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert said.strip().splitlines()[-1].startswith("dpmf: interrupted")
     kept = Table(out / "runs.csv").rows()
     assert 5 < len(kept) < 130
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=600, check=True)
     assert len(json.loads(done.stdout)["rows"]) == 130
     assert [row.rmse for row in Table(out / "runs.csv").rows()[: len(kept)]] == [row.rmse for row in kept]
 

@@ -94,15 +94,15 @@ def test_signatures(command: Command, release: Release, folder: Path, keys: tupl
     replace(release, guarantee=PROMISE).save(folder, sign_key=keys[0])
     assert json.loads(command("verify", folder, "--public-key", keys[1], "--json").stdout)["signed"] is True
     shown = command("verify", folder, "--public-key", keys[1]).stdout
-    assert "fits the public key" in shown
+    assert "matches the public key" in shown
     assert "trusted as written" not in shown
     assert json.loads(command("verify", folder, "--json").stdout)["signed"] is None
-    assert "was not checked" in command("verify", folder).stdout
+    assert "present but not checked" in command("verify", folder).stdout
     edit(folder, lambda facts: facts.update(mean=3.3), seal=True)
     assert command("verify", folder).returncode == 0  # a digest alone does not stop whoever can recompute it
     tampered = command("verify", folder, "--public-key", keys[1])
     assert tampered.returncode == 1
-    assert "does not fit the public key" in tampered.stderr
+    assert "does not match the public key" in tampered.stderr
     assert "cannot read the key" in command("verify", folder, "--public-key", "nowhere.pem").stderr
 
 
@@ -114,7 +114,7 @@ def test_nothing_promised_is_nothing_to_verify(command: Command, release: Releas
     )  # fmt: skip
     shown = command("verify", tmp_path / "none").stdout
     assert "not private" in shown
-    assert "nothing is promised" in shown
+    assert "nothing is guaranteed" in shown
     replace(release, guarantee=PAPER).save(tmp_path / "paper")
     report = json.loads(command("verify", tmp_path / "paper", "--json").stdout)
     assert (report["epsilon"], report["recomputed_epsilon"], report["certified"]) == (1.0, None, False)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -95,7 +95,7 @@ def test_private_runs_stream_to_the_same_bytes_and_charge_a_ledger_once(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     store, wishes, ledger, scratch = (tmp_path / name for name in ("store", "wishes.csv", "ledger", "scratch"))
-    StoredRatings.build(InPieces(make(1000, 100, mean_ratings=40)), store)
+    StoredRatings.build(MemorySource(make(1000, 100, mean_ratings=40)), store)
     wishes.write_text("person-00002,0\n")
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -127,8 +127,8 @@ def test_what_a_private_run_must_not_take_for_granted_is_refused_when_streamed(
     command: Command, tmp_path: Path, mode: str, epsilon: str
 ) -> None:
     found = Ratings.of([1, 1, 2], ["a", "b", "a"], [2, 5, 3])
-    StoredRatings.build(InPieces(found), tmp_path / "found")
-    StoredRatings.build(InPieces(replace(found, scale=Scale(1, 5))), tmp_path / "seen")
+    StoredRatings.build(MemorySource(found), tmp_path / "found")
+    StoredRatings.build(MemorySource(replace(found, scale=Scale(1, 5))), tmp_path / "seen")
     (tmp_path / "wishes.csv").write_text("1,0\n")
     private: tuple[object, ...] = ("--method", "sgld", "--mode", mode, "--epsilon", epsilon, "--memory", "1")
     refusals = {"found": "scale that is declared", "seen": "public catalogue"}

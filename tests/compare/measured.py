@@ -19,11 +19,13 @@ def promised(
     return _row(method, "certified", epsilon, repeat, found, figures)
 
 
-def claimed(method: str, epsilon: float, repeat: int = 0, *, unit: str = "rating", **figures: Any) -> Row:
+def claimed(
+    method: str, epsilon: float, repeat: int = 0, *, unit: str = "rating", seeded: bool = False, **figures: Any
+) -> Row:  # fmt: skip
     """Return a row with a paper's claim."""
     found = Guarantee.paper(
         epsilon=epsilon, delta=0.0, unit=unit, neighbours="replace", claim="It is private, somebody says.",
-        releases=["item factors"], assumptions=["Nobody looks."],
+        releases=["item factors"], assumptions=["Nobody looks."], seeded=seeded,
     )  # fmt: skip
     return _row(method, "paper", epsilon, repeat, found, figures)
 

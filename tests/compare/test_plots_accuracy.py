@@ -10,7 +10,8 @@ import pytest
 from dpmf.compare.plots.accuracy import METRICS, accuracy_against_epsilon, accuracy_figure, reference_lines, units_with
 from dpmf.compare.results import Row
 from dpmf.errors import InvalidArgument
-from dpmf.privacy.guarantee import SEEDED
+
+from .measured import claimed
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 
@@ -101,7 +102,7 @@ def test_epsilon_is_that_of_the_guarantee_on_a_logarithmic_axis() -> None:
 def test_seeded_noise_failed_runs_and_empty_promises_are_left_out() -> None:
     left_out = [
         row("sketch", "certified", 1.0, 0.1, certified=False),
-        row("sketch", "paper", 1.0, 0.1, guarantee={"assumptions": [SEEDED]}),
+        row("sketch", "paper", 1.0, 0.1, guarantee=claimed("sketch", 1.0, seeded=True).guarantee),
         row("sketch", "certified", 2.0, 0.1, error="broken off"),
         row("sketch", "none", 1.0, 0.1),
         row("sketch", "paper", math.inf, 0.1),

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dpmf.compare.results import Row
 from dpmf.compare.summary import is_seeded, summarize
-from dpmf.privacy.guarantee import SEEDED
 
-from .measured import promised
+from .measured import claimed, promised
 
 
 def row(method: str = "als", mode: str = "certified", asked: float = 1.0, repeat: int = 0, **others: Any) -> Row:
@@ -84,4 +83,4 @@ def test_seeded_noise_is_recognised_in_both_modes() -> None:
     assert not is_seeded(row())
     assert not is_seeded(row(mode="paper"))
     assert is_seeded(row(certified=False))
-    assert is_seeded(row(mode="paper", guarantee={"assumptions": [SEEDED]}))
+    assert is_seeded(row(mode="paper", guarantee=claimed("sketch", 1.0, seeded=True).guarantee))

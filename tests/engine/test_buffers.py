@@ -1,4 +1,4 @@
-"""Buffers: used again, never shared by two, and never more of them than were once needed."""
+"""BufferPool: used again, never shared by two, and never more of them than were once needed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.engine.buffers import Buffers, _rounded
+from dpmf.engine.buffers import BufferPool, _rounded
 
 SIZES = st.one_of(st.integers(0, 5000), st.sampled_from([1000, 1001, 1010]))
 
 
 @given(actions=st.lists(st.tuples(st.booleans(), SIZES), max_size=60))
-def test_no_two_share_memory_and_no_more_is_kept_than_was_out(actions: list[tuple[bool, int]]) -> None:
-    buffers, out, most = Buffers(), list[NDArray[np.uint8]](), 0
-    for gives_back, size in actions:
-        if gives_back and out:
-            buffers.give_back(out.pop(size % len(out)))
+def test_no_two_share_memory_and_no_more_is_held_than_was_in_use(actions: list[tuple[bool, int]]) -> None:
+    buffers, out, most = BufferPool(), list[NDArray[np.uint8]](), 0
+    for releases, size in actions:
+        if releases and out:
+            buffers.release(out.pop(size % len(out)))
         else:
-            taken = buffers.take(size)
+            taken = buffers.acquire(size)
             assert len(taken) == size
             assert not any(np.shares_memory(taken, other) for other in out)
             out.append(taken)
@@ -33,8 +33,8 @@ def test_little_is_added_to_a_size(size: int) -> None:
 
 
 def test_blocks_of_about_one_size_use_the_same_memory_again() -> None:
-    buffers = Buffers()
-    first = buffers.take(2_000_000)
+    buffers = BufferPool()
+    first = buffers.acquire(2_000_000)
     where = first.ctypes.data
-    buffers.give_back(first[10:20].view(np.uint16))
-    assert buffers.take(1_990_000).ctypes.data == where
+    buffers.release(first[10:20].view(np.uint16))
+    assert buffers.acquire(1_990_000).ctypes.data == where

@@ -21,11 +21,11 @@ import pytest
 from dpmf import SGD, Checkpoint, Model, Ratings
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Snapshots
-from dpmf.engine.mapped import MappedRows
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.rowfile import MappedRows
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.ratings import Items, Scale
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 IDENTITY = {"method": "test"}
@@ -69,7 +69,7 @@ def test_a_run_goes_on_in_memory_or_from_the_disk(
 
 def stored(ratings: Ratings, folder: Path, memory: int | None) -> Ratings | StoredRatings:
     """Return ratings on the disk, with user factors there too if there is no memory; None is for all in memory."""
-    return ratings if memory is None else StoredRatings.build(InPieces(ratings), folder, memory=memory)
+    return ratings if memory is None else StoredRatings.build(MemorySource(ratings), folder, memory=memory)
 
 
 def test_a_disk_that_fills_up_costs_the_newest_snapshot_only(
@@ -168,9 +168,9 @@ def test_an_error_while_writing_reaches_the_run(tmp_path: Path) -> None:
         snapshots.finish()
 
 
-def test_a_folder_that_cannot_be_made_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InvalidArgument, match="cannot be made"):
+    with pytest.raises(InvalidArgument, match="cannot be created"):
         Checkpoint(tmp_path / "file" / "run")
 
 

@@ -20,7 +20,7 @@ def random_ratings(n_users: int, n_items: int, n_ratings: int, seed: int) -> Rat
     """Return ratings with a few popular items; some users and items may have none."""
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, n_users, n_ratings), (n_items * rng.random(n_ratings) ** 2).astype(int)
-    return Ratings.of(users, items, rng.uniform(1, 5, n_ratings), scale=(1, 5), catalogue=range(n_items))
+    return Ratings.of(users, items, rng.uniform(1, 5, n_ratings), scale=(1, 5), items=range(n_items))
 
 
 def triples(users: NDArray[Any], items: NDArray[Any], values: NDArray[Any]) -> list[tuple[Any, ...]]:
@@ -43,8 +43,8 @@ def test_every_rating_is_in_exactly_one_block(users: int, items: int, ratings: i
     assert grid.pointers[-1] == len(grid) == len(given)
     assert (np.diff(grid.pointers) >= 0).all()
     in_users, in_items, values = unpacked(grid)
-    dealt = triples(grid.layout.user_order[in_users], grid.layout.item_order[in_items], values)
-    assert dealt == triples(given.users, given.items, given.values)
+    found = triples(grid.layout.user_order[in_users], grid.layout.item_order[in_items], values)
+    assert found == triples(given.users, given.items, given.values)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 300), st.integers(1, 8), st.integers(0, 99))

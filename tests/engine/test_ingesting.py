@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmf.engine.blockfile import BlockFile
-from dpmf.engine.stored import FILES, StoredRatings
+from dpmf.engine.store import FILES, StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, read_json, sealed
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store import columns as ondisk
 from dpmf.ratings.store.columns import RatingsOnDisk
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 
 def ingest(ratings: Ratings, folder: Path) -> StoredRatings:
-    return StoredRatings.build(InPieces(ratings), folder)
+    return StoredRatings.build(MemorySource(ratings), folder)
 
 
 def assert_same(first: Ratings, second: Ratings) -> None:
@@ -80,7 +80,7 @@ def test_any_ratings_come_back(pairs: dict[tuple[str, int], float], tmp_path_fac
 
 def test_a_declared_scale_and_catalogue_come_back_declared(tmp_path: Path) -> None:
     catalogue = Items.of(["b", "a", "c"], ['Say "hi", Bob\n', "七人", "Up"], ["Crime|Drama", "", "x"])
-    ratings = Ratings.of(["ann"], ["a"], [4.5], scale=(0.5, 5), catalogue=catalogue)
+    ratings = Ratings.of(["ann"], ["a"], [4.5], scale=(0.5, 5), items=catalogue)
     ingest(ratings, tmp_path / "out")
     assert_same(Ratings.read(tmp_path / "out"), ratings)
     assert {file.name for file in (tmp_path / "out").iterdir()} == set(FILES) - {"times.bin"}
@@ -96,7 +96,7 @@ def test_what_was_only_seen_comes_back_undeclared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"catalogue_declared": 1}, {"scale": {"lo": 1, "hi": 5, "declared": "yes"}}])
 def test_what_a_store_does_not_plainly_call_declared_is_not(tmp_path: Path, change: dict[str, Any]) -> None:
     catalogue = Items.of(["a", "b"])
-    ingest(Ratings.of(["ann"], ["a"], [2], scale=(1, 5), catalogue=catalogue), tmp_path / "out")
+    ingest(Ratings.of(["ann"], ["a"], [2], scale=(1, 5), items=catalogue), tmp_path / "out")
     path = tmp_path / "out" / "store.json"
     facts = {name: value for name, value in read_json(path).items() if name != "digest"}
     path.write_text(dump_json(sealed({**facts, **change})))
@@ -232,7 +232,7 @@ def test_the_name_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_ingested_folder_may_be_replaced_but_no_other(tmp_path: Path) -> None:
-    ratings = Ratings.of(["ann"], ["a"], [2], scale=(1, 5), catalogue=["a"])
+    ratings = Ratings.of(["ann"], ["a"], [2], scale=(1, 5), items=["a"])
     ingest(ratings, tmp_path / "out")
     ingest(Ratings.of(["bob"], ["a"], [3]), tmp_path / "out")
     assert list(Ratings.read(tmp_path / "out").user_ids) == ["bob"]
@@ -259,11 +259,11 @@ def test_a_full_disk_is_an_oserror_and_leaves_nothing(tmp_path: Path) -> None:
     """A limit on the size of files stands for the full disk."""
     program = (
         "import resource, numpy as np, dpmf; from pathlib import Path\n"
-        "from dpmf.engine.stored import StoredRatings; from dpmf.ratings.store.pieces import InPieces\n"
+        "from dpmf.engine.store import StoredRatings; from dpmf.ratings.store.pieces import MemorySource\n"
         "values = np.random.default_rng(0).random(50_000)\n"
         "ratings = dpmf.Ratings.of(np.arange(50_000), np.zeros(50_000, int), values)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))\n"
-        "try: StoredRatings.build(InPieces(ratings), Path('out'))\n"
+        "try: StoredRatings.build(MemorySource(ratings), Path('out'))\n"
         "except OSError as error: print('refused:', error)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpmf import Checkpoint
-from dpmf.engine.journal import alone_in, open_journal
+from dpmf.engine.journal import locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 
 IDENTITY = {"method": "test"}
@@ -94,17 +94,17 @@ def test_a_journal_that_was_tampered_with_is_refused(plan: Checkpoint, damage: C
 
 def test_a_snapshot_without_a_journal_is_refused(plan: Checkpoint) -> None:
     (Path(plan.folder) / "epoch-000001").mkdir()
-    with pytest.raises(DamagedFile, match="what the run has spent is not known"):
+    with pytest.raises(DamagedFile, match="what the run has spent is unknown"):
         open_journal(plan, IDENTITY)
 
 
 def test_two_processes_cannot_be_at_work_at_once(tmp_path: Path) -> None:
-    code = f"from dpmf.engine.journal import alone_in\nwith alone_in({str(tmp_path / 'run')!r}): print('in')"
-    with alone_in(tmp_path / "run"):
+    code = f"from dpmf.engine.journal import locked\nwith locked({str(tmp_path / 'run')!r}): print('in')"
+    with locked(tmp_path / "run"):
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
         refused = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert "another process is at work in" in refused.stderr
+        assert "another process is using" in refused.stderr
         assert not refused.stdout
-        with pytest.raises(InvalidArgument, match="another process"), alone_in(tmp_path / "run"):
+        with pytest.raises(InvalidArgument, match="another process"), locked(tmp_path / "run"):
             pass
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "in\n"

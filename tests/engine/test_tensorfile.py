@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.engine import mapped
-from dpmf.engine.mapped import MappedRows
+from dpmf.engine import rowfile
+from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.tensorfile import read_tensors, write_tensors
 from dpmf.errors import DamagedFile
 from dpmf.files import load_tensors, save_tensors
@@ -51,7 +51,7 @@ def test_the_library_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Pa
 
 
 def test_tensors_are_read_into_what_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped, "_PIECE_BYTES", 1 << 13)
+    monkeypatch.setattr(rowfile, "_PIECE_BYTES", 1 << 13)
     rows, target, words = rows_on_disk(tmp_path), MappedRows(tmp_path, (1000, 16)), np.zeros(2, np.uint32)
     expected = {**PLAIN, "number": np.array(7.5), "U": rows.array}
     write_tensors(tmp_path / "x", {**expected, "U": rows})

@@ -87,13 +87,13 @@ class World:
         return questions_of(self.agreement, self.recommender.round)
 
     def parts(self, number: int, question: Question) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a user's exact answer, and the piece of noise that goes with it."""
+        """Return a user's exact answer, and the share of noise that goes with it."""
         items, values = self.ratings(number)
         own = Answers(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
         sums = np.zeros(question.shape, np.int64)
         add_answers(question, People(own, own, np.ones(1)), 0, 1, self.steps(question), sums)
         index = sum(question.what in one.releases for one in self.agreement.rounds[: self.recommender.round])
-        return sums, noise_of(SEED, number).pieces(question.shape, self.agreement.n_pieces, question.what, index)
+        return sums, noise_of(SEED, number).shares(question.shape, self.agreement.n_shares, question.what, index)
 
     def steps(self, question: Question) -> float:
         return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.plan))

@@ -48,12 +48,12 @@ def test_every_round_gives_the_exact_sum_and_noise_of_those_who_answered(
         for question in questions:
             parts = [world.parts(number, question) for number in world.users if number not in silent]
             assert any(sums.any() for sums, _ in parts)
-            exact = np.sum([sums + piece for sums, piece in parts], axis=0)
+            exact = np.sum([sums + share for sums, share in parts], axis=0)
             expected.append(exact / world.steps(question) * (agreement.n_users / n))
         for question, noisy, values in zip(questions, world.play(questions, silent=silent), expected, strict=True):
             np.testing.assert_array_equal(noisy.values, values)
             nominal = world.recommender.mechanism.sd(question.what, question.sensitivity(agreement.plan))
-            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_pieces) * agreement.n_users / n)
+            assert noisy.sd == pytest.approx(nominal * math.sqrt(n / agreement.n_shares) * agreement.n_users / n)
     world.recommender.mechanism.finish()
 
 
@@ -126,8 +126,8 @@ def test_whatever_the_ratings_nobody_adds_more_than_the_bound(
         for question in questions:
             size = math.prod(question.shape)
             index = sum(question.what in one.releases for one in agreement.rounds[:number])
-            piece = noise_of(SEED, 0).pieces(question.shape, agreement.n_pieces, question.what, index)
-            added, left = left[:size] - piece.reshape(-1), left[size:]
+            drawn = noise_of(SEED, 0).shares(question.shape, agreement.n_shares, question.what, index)
+            added, left = left[:size] - drawn.reshape(-1), left[size:]
             multiplier = next(event.noise_multiplier for event in agreement.events if event.what == question.what)
             allowed = share if 0 <= share <= 1 else 0.0
             assert math.hypot(*added.tolist()) <= allowed * STEPS_PER_SD / multiplier

@@ -335,7 +335,7 @@ def test_the_guarantee_is_that_of_the_central_plan_without_the_count_of_people()
     for words in ("replaced by zero", "do not collude", "at most 20 collude", "30 may drop out", "X25519"):
         assert words in said
     assert not agreement.guarantee([], seeded=True).certified
-    for event in guarantee.events:  # every piece of noise is charged for
+    for event in guarantee.events:  # every share of noise is charged for
         assert event.coordinates % 850 == 0  # type: ignore[union-attr]
     assert verify(guarantee).ok
 
@@ -351,7 +351,7 @@ def test_an_agreement_lists_every_number() -> None:
                 assert tuple(question.shape for question in questions) == agreement.shapes(number)
                 for question in questions:
                     sizes[question.what] = sizes.get(question.what, 0) + math.prod(question.shape)
-            assert sizes == {event.what: event.coordinates // agreement.n_pieces for event in agreement.events}
+            assert sizes == {event.what: event.coordinates // agreement.n_shares for event in agreement.events}
             releases = [what for stage in agreement.stages for what in stage.releases]
             assert releases == [what for one in agreement.rounds for what in one.releases]
 

@@ -48,7 +48,7 @@ class SummedNoise(Noise):
     def integers(self, shape: int | tuple[int, ...], label: str, index: int) -> NDArray[np.int64]:
         total = np.zeros(shape, np.int64)
         for noise in self.people:
-            total += noise.pieces(shape, len(self.people), label, index)
+            total += noise.shares(shape, len(self.people), label, index)
         return total
 
 

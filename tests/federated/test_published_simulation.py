@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
-from dpmf.engine.journal import alone_in
+from dpmf.engine.journal import locked
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.federated.published import Outcome, Scenario, Simulation, Terms, simulate
@@ -119,7 +119,7 @@ def test_another_run_is_not_resumed(ratings: Ratings, tmp_path: Path) -> None:
 
 def test_seeded_noise_guarantees_nothing(ratings: Ratings) -> None:
     outcome = simulate(ratings, replace(S3, noise_seed=1))
-    assert outcome.model.guarantee.is_seeded
+    assert outcome.model.guarantee.seeded
     assert not outcome.model.guarantee.is_private
 
 
@@ -174,5 +174,5 @@ def test_fixed_noise_is_restored_and_not_drawn_again(ratings: Ratings, tmp_path:
 
 
 def test_two_processes_do_not_share_a_checkpoint(ratings: Ratings, tmp_path: Path) -> None:
-    with alone_in(tmp_path / "run"), pytest.raises(InvalidArgument, match="another process"):
+    with locked(tmp_path / "run"), pytest.raises(InvalidArgument, match="another process"):
         simulate(ratings, S3, checkpoint=Checkpoint(tmp_path / "run", resume=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import pytest
 
-from dpmf.kernels.blocks import deal_strip
+from dpmf.kernels.blocks import fill_strip
 from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.sgd import sgd_block
 
@@ -26,7 +26,7 @@ def test_a_fast_kernel_may_reorder_them() -> None:
     assert fast_kernel(function("lambda a, b: (a + b) - a"))(1e16, 1.0) == 1.0
 
 
-@pytest.mark.parametrize("compiled", [sgd_block, deal_strip])
+@pytest.mark.parametrize("compiled", [sgd_block, fill_strip])
 def test_kernels_release_the_interpreter_lock_and_are_cached(compiled: Any) -> None:
     assert compiled.targetoptions["nogil"]
     assert compiled._cache.cache_path

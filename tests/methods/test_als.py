@@ -22,7 +22,7 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -93,7 +93,7 @@ def test_more_rounds_than_could_be_any_use_are_refused_at_once(ratings: Ratings)
 
 
 def test_a_scale_found_in_the_data_is_refused() -> None:
-    found = Ratings.of([1, 1, 2], [1, 2, 1], [5, 1, 4], catalogue=range(3))
+    found = Ratings.of([1, 1, 2], [1, 2, 1], [5, 1, 4], items=range(3))
     with pytest.raises(InvalidArgument, match="scale that is declared"):
         learner().fit(found)
 
@@ -104,7 +104,7 @@ def test_a_catalogue_found_in_the_data_is_refused_or_recorded() -> None:
         learner().fit(found)
     asserted = learner(items_public=True).fit(found).guarantee
     assert any("taken from the data" in one for one in asserted.assumptions)
-    declared = Ratings.of([1, 1, 2], [1, 2, 1], [5, 1, 4], scale=(1, 5), catalogue=range(3))
+    declared = Ratings.of([1, 1, 2], [1, 2, 1], [5, 1, 4], scale=(1, 5), items=range(3))
     assert not any("taken from the data" in one for one in learner().fit(declared).guarantee.assumptions)
 
 
@@ -253,7 +253,7 @@ def test_noise_is_new_in_every_run(ratings: Ratings) -> None:
 
 def test_whoever_asks_for_no_epsilon_at_all_leaves_no_trace() -> None:
     everybody = make(300, 20, mean_ratings=8)
-    others = of_users(everybody, np.delete(np.arange(300), 7))
+    others = select_users(everybody, np.delete(np.arange(300), 7))
     for moments in ("shared", "per-item"):
         method = learner(20.0, noise_seed=5, moments=moments)
         left_out = method.fit(everybody, user_budgets={everybody.user_ids[7]: 0.0, "nobody": 1.0})
@@ -275,7 +275,7 @@ def test_another_unit_of_ratings_gives_the_same_model_in_that_unit(
 ) -> None:
     users, items = ratings.user_ids.array[ratings.users], ratings.catalogue.ids.array[ratings.items]
     values = (ratings.values - 1) * factor
-    other = Ratings.of(users, items, values, scale=scale, catalogue=ratings.catalogue)
+    other = Ratings.of(users, items, values, scale=scale, items=ratings.catalogue)
     method = learner(20.0, noise_seed=2)
     one, scaled = method.fit(ratings), method.fit(other)
     assert scaled.release.mean == pytest.approx(factor * (one.release.mean - 1))
@@ -291,7 +291,7 @@ def test_another_unit_of_ratings_gives_the_same_model_in_that_unit(
 
 def test_half_stars_are_fine() -> None:
     users, items = np.divmod(np.arange(400), 20)
-    half = Ratings.of(users, items, (users + items) % 10 / 2 + 0.5, scale=(0.5, 5), catalogue=range(20))
+    half = Ratings.of(users, items, (users + items) % 10 / 2 + 0.5, scale=(0.5, 5), items=range(20))
     model = learner().fit(half)
     assert model.release.mean == 2.75
     assert np.isfinite(model.predict(3, range(20))).all()
@@ -345,12 +345,12 @@ def test_tiny_data_are_fine(epsilon: float, fields: dict[str, Any]) -> None:
 
 
 def test_one_item_is_fine() -> None:
-    model = learner().fit(Ratings.of([1, 2], [7, 7], [5, 1], scale=(1, 5), catalogue=[7]))
+    model = learner().fit(Ratings.of([1, 2], [7, 7], [5, 1], scale=(1, 5), items=[7]))
     assert np.isfinite(model.predict(1, [7])).all()
 
 
 def test_users_and_items_without_ratings_are_fine() -> None:
-    ratings = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), catalogue=range(6))
+    ratings = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), items=range(6))
     model = learner().fit(ratings.select(np.array([True, True, False])))
     for user in (1, 2):
         assert np.isfinite(model.predict(user, range(6))).all()

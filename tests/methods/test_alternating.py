@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import factor_rows
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import solve_observed, solve_rated
 from dpmf.methods.als.plain import (
@@ -71,7 +71,7 @@ def test_the_record_is_the_error_on_the_training_ratings() -> None:
 
 
 def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
-    users = Side.of_users(DATA)
+    users = SparseRows.by_user(DATA)
     items = users.transposed(DATA.n_items)
     U, V = factor_rows(DATA.n_users, 6), factor_rows(DATA.n_items, 6)
     b, c = np.zeros(DATA.n_users, np.float32), np.zeros(DATA.n_items, np.float32)
@@ -101,7 +101,7 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
 
 
 def test_the_objective_never_rises_between_half_steps_for_observations() -> None:
-    users = Side.of_users(DATA)
+    users = SparseRows.by_user(DATA)
     items = users.transposed(DATA.n_items)
     U, V = factor_rows(DATA.n_users, 6), factor_rows(DATA.n_items, 6)
     V[:, :6] = np.random.default_rng(0).normal(0, 0.3, (DATA.n_items, 6))
@@ -134,7 +134,7 @@ def test_a_planted_matrix_is_found() -> None:
     truth = 3 + rng.normal(0, 0.3, (200, 1)) + rng.normal(0, 0.3, 150) + left @ right.T
     seen = rng.random(truth.shape) < 0.4
     users, items = np.nonzero(seen)
-    ratings = Ratings.of(users, items, truth[seen], scale=(-9, 15), catalogue=range(150))
+    ratings = Ratings.of(users, items, truth[seen], scale=(-9, 15), items=range(150))
     found = factorize_ratings(ratings, n_factors=3, n_epochs=40, regularization=1e-4)
     errors = predictions(found)[~seen] - truth[~seen]
     assert np.sqrt((errors**2).mean()) < 0.02
@@ -143,7 +143,7 @@ def test_a_planted_matrix_is_found() -> None:
 def test_planted_groups_are_found() -> None:
     users, items = np.divmod(np.arange(60 * 40), 40)
     kept = (users % 2 == items % 2) & (np.random.default_rng(0).random(len(users)) < 0.7)
-    ratings = Ratings.of(users[kept], items[kept], np.ones(kept.sum()), scale=(0, 1), catalogue=range(40))
+    ratings = Ratings.of(users[kept], items[kept], np.ones(kept.sum()), scale=(0, 1), items=range(40))
     scores = predictions(factorize_observations(ratings, n_factors=2, n_epochs=10, alpha=20))
     same = (users % 2 == items % 2).reshape(60, 40)
     assert scores[same].min() > scores[~same].max()
@@ -151,7 +151,7 @@ def test_planted_groups_are_found() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_those_without_ratings_get_zeros(method: Callable[..., Factorization]) -> None:
-    ratings = Ratings.of([1, 1, 2, 3], [1, 2, 1, 3], [5, 1, 4, 3], scale=(1, 5), catalogue=range(1, 6))
+    ratings = Ratings.of([1, 1, 2, 3], [1, 2, 1, 3], [5, 1, 4, 3], scale=(1, 5), items=range(1, 6))
     ratings = ratings.select(np.array([True, True, True, False]))  # user 3 and items 3, 4, 5 have none
     found = method(ratings, n_factors=3, n_epochs=2)
     assert not found.user_factors[2].any()

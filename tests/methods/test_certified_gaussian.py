@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -29,7 +29,7 @@ from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.store import columns as ondisk
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 METHOD = GaussianGD(n_factors=3, n_epochs=6, budget=Budget(3.0), noise_seed=4)
@@ -68,7 +68,7 @@ def with_first_user(ratings: Ratings, values: NDArray[np.float64]) -> tuple[Rati
         np.concatenate([np.repeat(ids[0], len(everything)), ids[users[others]]]),
         ratings.catalogue.ids.array[np.concatenate([everything, items[others]])],
         np.concatenate([values, ratings.values[others]]),
-        scale=ratings.scale, catalogue=ratings.catalogue,
+        scale=ratings.scale, items=ratings.catalogue,
     )  # fmt: skip
     place = made.user_ids.position(ids[0])
     assert place is not None
@@ -249,7 +249,7 @@ def test_a_run_of_one_method_is_not_taken_up_by_another(tmp_path: Path, ratings:
 
 def test_ratings_on_disk_give_the_same_bits(tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ondisk, "_RATINGS_PER_PIECE", 500)  # many pieces, as large data have them
-    streamed = METHOD.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
+    streamed = METHOD.fit(StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=0))
     assert bits(streamed) == bits(METHOD.fit(ratings))
 
 

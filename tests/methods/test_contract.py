@@ -114,7 +114,7 @@ def test_ids_of_any_type_are_kept(method: str) -> None:
 
 @every_method
 def test_users_and_items_without_ratings_are_fine(method: str) -> None:
-    ratings = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), catalogue=range(6))
+    ratings = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), items=range(6))
     train = ratings.select(np.array([True, True, False]))  # user 2 has nothing left to learn from
     model = learner(method, n_epochs=3).fit(train)
     for user in (1, 2):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.methods import GaussianGD
@@ -25,7 +25,7 @@ from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PAPER = GaussianGD(n_factors=3, n_epochs=8, budget=Budget(20.0), mode="paper", noise_seed=4)
@@ -137,7 +137,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method: GaussianGD, rat
 def test_noise_comes_from_nobody_knows_where_unless_it_is_seeded(ratings: Ratings) -> None:
     fresh = replace(PAPER, noise_seed=None)
     assert bits(fresh.fit(ratings)) != bits(fresh.fit(ratings))
-    assert not fresh.fit(ratings).guarantee.is_seeded
+    assert not fresh.fit(ratings).guarantee.seeded
     assert SEEDED in PAPER.fit(ratings).guarantee.assumptions
 
 
@@ -224,7 +224,7 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
     with pytest.raises(InvalidArgument, match="budget=None"):
         GaussianGD()
     with pytest.raises(InvalidArgument, match="in memory"):
-        PLAIN.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
+        PLAIN.fit(StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=0))
     with pytest.raises(InvalidArgument, match="public catalogue"):
         PAPER.fit(Ratings.of([1], [2], [3], scale=(1, 5)))
     with pytest.raises(InvalidArgument, match="declared, not found"):

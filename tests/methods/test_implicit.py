@@ -45,7 +45,7 @@ def model(request: pytest.FixtureRequest, ratings: Ratings) -> Model:
 def checkerboard(n_users: int = N) -> Ratings:
     """Return what people have if even users have even items, and odd users odd ones."""
     users, items = np.nonzero((np.arange(n_users)[:, None] + np.arange(N)) % 2 == 0)
-    return Ratings.of(users, items, np.ones(len(users)), scale=(0, 1), catalogue=range(N))
+    return Ratings.of(users, items, np.ones(len(users)), scale=(0, 1), items=range(N))
 
 
 def bits(model: Model) -> tuple[bytes, ...]:
@@ -151,7 +151,7 @@ def test_values_do_not_matter_at_all(ratings: Ratings) -> None:
 
 
 def test_a_scale_found_in_the_data_is_no_matter_and_not_told(tmp_path: Path) -> None:
-    found = Ratings.of([1, 1, 2], [1, 2, 2], [3, 77, 5], catalogue=range(6))
+    found = Ratings.of([1, 1, 2], [1, 2, 2], [3, 77, 5], items=range(6))
     assert not found.scale.declared
     learner().fit(found).release.save(tmp_path / "release")
     scale = Release.load(tmp_path / "release").scale
@@ -206,7 +206,7 @@ def test_sgd_has_no_such_setting() -> None:
 
 
 def test_few_people_and_items_are_fine() -> None:
-    tiny = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), catalogue=range(6))
+    tiny = Ratings.of([1, 1, 2], [1, 2, 3], [5, 1, 4], scale=(1, 5), items=range(6))
     train = tiny.select(np.array([True, True, False]))  # user 2 has nothing left
     for epsilon in (0.1, 5.0, math.inf):
         model = learner(epsilon).fit(train)

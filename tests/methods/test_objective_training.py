@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import GaussianGD, ObjectivePerturbation
 from dpmf.methods.objective import PUBLISHED
@@ -22,7 +22,7 @@ from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 EXACT = ObjectivePerturbation(n_factors=3, n_epochs=8, budget=Budget(5.0), mode="paper", noise_seed=4)
@@ -116,7 +116,7 @@ def test_the_bits_are_the_same_for_any_number_of_threads(method: ObjectivePertur
 def test_noise_comes_from_nobody_knows_where_unless_it_is_seeded(ratings: Ratings) -> None:
     fresh = replace(EXACT, noise_seed=None)
     assert bits(fresh.fit(ratings)) != bits(fresh.fit(ratings))
-    assert not fresh.fit(ratings).guarantee.is_seeded
+    assert not fresh.fit(ratings).guarantee.seeded
     assert SEEDED in EXACT.fit(ratings).guarantee.assumptions
 
 
@@ -189,7 +189,7 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
     with pytest.raises(InvalidArgument, match="budget=None"):
         ObjectivePerturbation()
     with pytest.raises(InvalidArgument, match="in memory"):
-        PLAIN.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
+        PLAIN.fit(StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=0))
     with pytest.raises(InvalidArgument, match="public catalogue"):
         EXACT.fit(Ratings.of([1], [2], [3], scale=(1, 5)))
     with pytest.raises(InvalidArgument, match="declared, not found"):

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.methods.gaussian.descent import FullGradients
 from dpmf.methods.objective.items import PerturbedItems, noise_vectors, plain_fit
 from dpmf.privacy.noise import Noise
@@ -129,6 +129,6 @@ def test_the_bits_are_the_same_for_any_number_of_threads(ratings: Ratings, fitte
 
 
 def test_a_side_without_ratings_is_solved_too() -> None:
-    items = Side(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    items = SparseRows(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     state = PerturbedItems(items, np.ones((3, 16), np.float32), np.ones((3, K)), STEP, PENALTY)
     assert state.advance(np.ones((1, 16), np.float32), n_threads=1) == 0

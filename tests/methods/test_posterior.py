@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf.engine.stored import Room
+from dpmf.engine.local import ThreadExecutor
+from dpmf.engine.resources import Resources
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.kernels.sgld import Dynamics, Side, sgld_block
 from dpmf.methods import SGLD
@@ -157,7 +158,7 @@ def test_every_item_of_a_claim_moves_whether_or_not_somebody_rated_it() -> None:
     users, items = np.divmod(np.arange(40 * 1500), 1500)
     seen = rng.random(len(users)) < 0.1
     seen &= items < 1000  # 500 items without a rating
-    rated = Ratings.of(users[seen], items[seen], rng.integers(1, 6, seen.sum()), scale=(1, 5), catalogue=range(1500))
+    rated = Ratings.of(users[seen], items[seen], rng.integers(1, 6, seen.sum()), scale=(1, 5), items=range(1500))
     method = replace(METHOD, n_factors=3, n_epochs=40, budget=Budget(1e-6), n_samples=2)
     model = method.fit(rated)
     factors = model.release.item_factors
@@ -165,9 +166,9 @@ def test_every_item_of_a_claim_moves_whether_or_not_somebody_rated_it() -> None:
     # 1500 and 3000 squares, of relative standard deviation √2 each.
     assert squares[0] / squares[1] == pytest.approx(1, abs=4 * math.sqrt(2 / 1500 + 2 / 3000))
     precision = method.chosen().regularization
-    chain = method.chosen().chain_on(rated, np.ones(40), method.bound(rated.scale), Room(1))
+    chain = method.chosen().chain_on(rated, np.ones(40), method.bound(rated.scale), Resources(1))
     for epoch in range(1, 41):
-        method.chosen().advance(chain, epoch, 1)
+        method.chosen().advance(chain, epoch, ThreadExecutor(1))
     assert precision is not None
     variance = float((chain.state.V[:, :3].astype(float) ** 2).mean())
     assert variance == pytest.approx(1 / (2 * precision), rel=4 * math.sqrt(2 / 4500) + 0.05)

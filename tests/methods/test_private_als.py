@@ -86,7 +86,7 @@ class Setting:
         rows = [(one.name, item, value) for one in people for item, value in one.rated]
         if self.checked:
             users, items, values = ([row[column] for row in rows] for column in range(3))
-            return Ratings.of(users, items, values, scale=self.scale, catalogue=catalogue)
+            return Ratings.of(users, items, values, scale=self.scale, items=catalogue)
         people = sorted(people, key=lambda one: one.name)
         return Ratings(
             indptr=np.concatenate([[0], np.cumsum([len(one.rated) for one in people])]).astype(np.int64),

@@ -198,7 +198,7 @@ def test_marks_older_than_the_snapshot_are_refused(tmp_path: Path, ratings: Rati
     with pytest.raises(DamagedFile, match=f"{_BIAS_PASSES + 2} were started"):
         resume(PRIVATE, ratings, run)
     (run / "started.json").unlink()
-    with pytest.raises(DamagedFile, match="what the run has spent is not known"):
+    with pytest.raises(DamagedFile, match="what the run has spent is unknown"):
         resume(PRIVATE, ratings, run)
     assert len(draws.asked) == before
 
@@ -355,7 +355,7 @@ def test_two_cannot_resume_at_once(tmp_path: Path, ratings: Ratings, draws: Draw
     refused: list[str] = []
 
     def resume_too(_: object) -> None:
-        with pytest.raises(InvalidArgument, match="another process is at work") as error:
+        with pytest.raises(InvalidArgument, match="another process is using") as error:
             resume(PRIVATE, ratings, tmp_path / "run")
         refused.append(str(error.value))
 

@@ -66,7 +66,7 @@ def with_adversary(ratings: Ratings) -> tuple[Ratings, int]:
         np.concatenate([np.repeat(ids[0], len(everything)), ids[users[others]]]),
         ratings.catalogue.ids.array[np.concatenate([everything, items[others]])],
         np.concatenate([np.where(everything % 2, 5.0, 1.0), ratings.values[others]]),
-        scale=ratings.scale, catalogue=ratings.catalogue,
+        scale=ratings.scale, items=ratings.catalogue,
     )  # fmt: skip
     place = wrong.user_ids.position(ids[0])
     assert place is not None

@@ -62,7 +62,7 @@ def with_adversary(ratings: Ratings, chosen: NDArray[np.bool_]) -> tuple[Ratings
         np.concatenate([np.repeat(ids[0], len(mine)), ids[users[others]]]),
         ratings.catalogue.ids.array[np.concatenate([mine, items[others]])],
         np.concatenate([np.where(mine % 2, 5.0, 1.0), ratings.values[others]]),
-        scale=ratings.scale, catalogue=ratings.catalogue,
+        scale=ratings.scale, items=ratings.catalogue,
     )  # fmt: skip
     place = wrong.user_ids.position(ids[0])
     assert place is not None
@@ -199,4 +199,4 @@ def test_a_scale_or_catalogue_from_the_data_is_refused(ratings: Ratings) -> None
     with pytest.raises(InvalidArgument, match="public catalogue"):
         METHOD.fit(Ratings.of([1], [2], [3], scale=(1, 5)))
     with pytest.raises(InvalidArgument, match="rating scale"):
-        METHOD.fit(Ratings.of([1, 2], [2, 2], [3, 4], catalogue=[2]))
+        METHOD.fit(Ratings.of([1, 2], [2, 2], [3, 4], items=[2]))

@@ -53,7 +53,7 @@ def test_the_order_in_which_ratings_come_does_not_matter(ratings: Ratings) -> No
     shuffled = np.random.default_rng(0).permutation(len(ratings))
     users = np.array(list(ratings.user_ids), object)[ratings.users][shuffled]
     items = ratings.catalogue.ids.array[ratings.items][shuffled]
-    again = Ratings.of(users, items, ratings.values[shuffled], scale=ratings.scale, catalogue=ratings.catalogue)
+    again = Ratings.of(users, items, ratings.values[shuffled], scale=ratings.scale, items=ratings.catalogue)
     method = SGD(n_factors=4, n_epochs=2)
     assert bits(method.fit(again)) == bits(method.fit(ratings))
 
@@ -142,8 +142,8 @@ def test_a_validation_part_that_leaves_nothing_is_refused() -> None:
 def test_a_wider_scale_gives_the_same_model_in_its_own_units(ratings: Ratings) -> None:
     """One learning rate and one penalty serve every scale: ratings times 25 give predictions times 25."""
     users, items = ratings.users, ratings.items
-    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), catalogue=range(ratings.n_items))
-    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), catalogue=range(ratings.n_items))
+    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), items=range(ratings.n_items))
+    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), items=range(ratings.n_items))
     method = SGD(n_factors=8, n_epochs=10)
     small, large = method.fit(narrow), method.fit(wide)
     for user in range(0, 300, 50):

@@ -12,7 +12,8 @@ import pytest
 
 from dpmf.engine import layout
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -20,7 +21,7 @@ from dpmf.methods import SGD, SGLD
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PLAIN = SGLD(n_factors=10, n_epochs=4, budget=Budget(math.inf), seed=5)
@@ -65,7 +66,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(ratings: Ra
 @pytest.mark.parametrize("table", [0, 1 << 16])
 def test_training_from_disk_gives_the_same_bits(tmp_path: Path, ratings: Ratings, memory: int, table: int) -> None:
     method = replace(PLAIN, table=table)
-    stored = StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=memory)
+    stored = StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=memory)
     assert stored.blocks.size >= 8
     assert bits(method.fit(stored, n_threads=2)) == bits(method.fit(ratings, n_threads=1))
 
@@ -116,8 +117,8 @@ def test_a_callback_may_stop_before_the_first_draw_that_counts(ratings: Ratings)
 
 def test_a_wider_scale_gives_the_same_model_in_its_own_units(ratings: Ratings) -> None:
     users, items = ratings.users, ratings.items
-    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), catalogue=range(ratings.n_items))
-    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), catalogue=range(ratings.n_items))
+    narrow = Ratings.of(users, items, ratings.values, scale=(1, 5), items=range(ratings.n_items))
+    wide = Ratings.of(users, items, 25 * ratings.values, scale=(25, 125), items=range(ratings.n_items))
     for method in (PLAIN, replace(CLAIM, kappa=0.0)):
         small, large = method.fit(narrow), method.fit(wide)
         expected = 25 * small.predict(0, range(ratings.n_items))
@@ -167,7 +168,7 @@ def test_what_only_a_claim_needs_is_refused_without_one(field: str, value: Any) 
 def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratings) -> None:
     chosen = replace(PLAIN, n_factors=1).chosen()
     with chosen.prepared(ratings, None) as prepared:
-        chain = chosen.chain_on(*prepared, Room(1))
+        chain = chosen.chain_on(*prepared, Resources(1))
     busiest = int(np.bincount(ratings.items).max())
     for rate in (1e-4, 0.01, 0.1):
         waiting = chain.patience(rate)

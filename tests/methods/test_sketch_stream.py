@@ -110,13 +110,13 @@ def test_what_makes_no_sense_is_refused() -> None:
     for users, items, values, words in (
         ([1], [2], [6], "not on the scale 1:5"),
         ([1], [2], [math.nan], "not on the scale"),
-        ([1, 2], [2], [3], "give as many of each"),
+        ([1, 2], [2], [3], "give the same number of each"),
         ("ann", ["Heat"], [3], "list of ids"),
         ([1], None, [3], "list of ids"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             stream.partial_fit(users, items, values)
-    with pytest.raises(InvalidArgument, match="give as many of each"):
+    with pytest.raises(InvalidArgument, match="give the same number of each"):
         stream.predict([1, 2], [3])
     assert (stream.table.cells == before).all()
 

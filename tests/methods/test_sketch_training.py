@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.metrics import rmse
@@ -22,7 +22,7 @@ from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings, Scale
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 METHOD = Sketch(n_factors=4, n_epochs=6, budget=Budget(math.inf))
@@ -184,4 +184,4 @@ def test_what_makes_no_sense_is_refused(ratings: Ratings, tmp_path: Path) -> Non
     with pytest.raises(InvalidArgument, match="too many"):
         replace(METHOD, width=1 << 30).fit(ratings)
     with pytest.raises(InvalidArgument, match="in memory"):
-        METHOD.fit(StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=0))
+        METHOD.fit(StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=0))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.engine import layout
-from dpmf.engine import stored as stored_ratings
+from dpmf.engine import layout, resources
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import SGLD
 from dpmf.methods.sgld.certified import SampledSteps
@@ -24,7 +24,7 @@ from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store import columns as ondisk
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 PAPER = SGLD(n_factors=5, n_epochs=4, budget=Budget(2000), mode="paper", cap=20, rho=3.0, noise_seed=7, seed=5)
@@ -54,7 +54,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def store(ratings: Ratings, tmp_path: Path, memory: int = 0) -> StoredRatings:
-    return StoredRatings.build(InPieces(ratings), tmp_path / "store", memory=memory)
+    return StoredRatings.build(MemorySource(ratings), tmp_path / "store", memory=memory)
 
 
 def bits(model: Model) -> tuple[bytes, ...]:
@@ -209,12 +209,12 @@ def test_threads_are_as_many_as_sums_fit_in_memory(
     tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     on_disk, sums = store(ratings, tmp_path), 8 * 4 * 80
-    assert Room.for_sums(on_disk, 3, 2) == Room(2, None, on_disk.columns.folder)  # so little is never refused
-    monkeypatch.setattr(stored_ratings, "_LEAST_MEMORY", 0)
+    assert Resources.for_sums(on_disk, 3, 2) == Resources(2, None, on_disk.columns.folder)  # so little is never refused
+    monkeypatch.setattr(resources, "_LEAST_MEMORY", 0)
     always = 5 * sums + sums // 2
     for memory, n_threads in ((always + sums, 1), (always + 3 * sums - 1, 2), (always + 3 * sums, 3)):
         caplog.clear()
-        room = Room.for_sums(replace(on_disk, memory=memory), 3, 3)
+        room = Resources.for_sums(replace(on_disk, memory=memory), 3, 3)
         assert (room.n_threads, room.user_folder) == (n_threads, None)
         assert ("each holds 1 MB of sums" in caplog.text) == (n_threads < 3)
     with pytest.raises(InvalidArgument, match=r"too little for 3 factors: sums for all items take .* allow that much"):

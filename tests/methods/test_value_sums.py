@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpmf.methods.objective.value_sums import LEVELS, levels_of, public_products, release_products
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
+from dpmf.methods.objective.value_sums import LEVELS, levels_of, public_products, release_products
 from dpmf.privacy import GaussianEvent, NormNoiseEvent
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
@@ -36,7 +36,7 @@ class Recorder(Mechanism):
 
 
 def recorded(
-    event: GaussianEvent | NormNoiseEvent, side: Side, factors: NDArray[np.float32], longest: float, scale: Scale
+    event: GaussianEvent | NormNoiseEvent, side: SparseRows, factors: NDArray[np.float32], longest: float, scale: Scale
 ) -> Recorder:
     recorder = Recorder([event], Noise(1))
     release_products(recorder, "sums", side, factors, longest, scale, n_threads=2)
@@ -59,7 +59,7 @@ def test_one_rating_moves_one_row_by_the_bound_at_most(
     sums = []
     for value in (before, after, scale.lo, scale.hi):
         values = np.array([scale.hi, value, scale.lo], np.float32)
-        recorder = recorded(event, Side(indptr, columns, values), factors, longest, scale)
+        recorder = recorded(event, SparseRows(indptr, columns, values), factors, longest, scale)
         sums.append(recorder.sums)
     for one, other in ((sums[0], sums[1]), (sums[2], sums[3])):
         moved = [sum(int(step) ** 2 for step in row) for row in one - other]
@@ -72,7 +72,7 @@ def test_the_bound_is_nearly_reached(event: GaussianEvent) -> None:
     """A person of the greatest length whose rating goes from one end of the scale to the other."""
     sums = []
     for value in (1, 5):
-        side = Side(np.array([0, 1]), np.array([0], np.int32), np.array([value], np.float32))
+        side = SparseRows(np.array([0, 1]), np.array([0], np.int32), np.array([value], np.float32))
         recorder = recorded(event, side, np.array([[3.0, 4.0]], np.float32), 1.0, Scale(1, 5))
         sums.append(recorder.sums[0])
     moved = math.sqrt(sum(int(step) ** 2 for step in sums[1] - sums[0]))
@@ -81,7 +81,7 @@ def test_the_bound_is_nearly_reached(event: GaussianEvent) -> None:
 
 def test_without_much_noise_the_sums_are_the_sums() -> None:
     ratings = make(60, 30, mean_ratings=10)
-    side = Side.of_users(ratings).transposed(ratings.n_items)
+    side = SparseRows.by_user(ratings).transposed(ratings.n_items)
     rng = np.random.default_rng(1)
     factors = rng.normal(0, 0.3, (ratings.n_users, 4)).astype(np.float32)
     mechanism = Mechanism([NormNoiseEvent("sums", 1e-4, coordinates=4 * ratings.n_items)], Noise(3))
@@ -97,7 +97,7 @@ def test_without_much_noise_the_sums_are_the_sums() -> None:
 
 
 def test_public_sums_do_not_look_at_values(small_ratings: Ratings) -> None:
-    side = Side.of_users(small_ratings)
+    side = SparseRows.by_user(small_ratings)
     factors, offsets = np.ones((small_ratings.n_items, 2), np.float32), np.ones(small_ratings.n_items, np.float32)
     other = replace(side, values=np.full(len(side.values), np.nan, np.float32))
     np.testing.assert_array_equal(

@@ -16,7 +16,7 @@ from dpmf.ratings import Items, Ratings
 @pytest.fixture
 def ratings() -> Ratings:
     catalogue = Items.of(np.arange(6), [f"title {item}" for item in range(6)])
-    return Ratings.of(["ann", "ann", "bob"], [0, 1, 2], [5, 4, 1], scale=(1, 5), catalogue=catalogue)
+    return Ratings.of(["ann", "ann", "bob"], [0, 1, 2], [5, 4, 1], scale=(1, 5), items=catalogue)
 
 
 def test_models_people_and_batches_print_sizes_only(ratings: Ratings) -> None:

@@ -67,8 +67,8 @@ def downgrade(facts: dict[str, Any]) -> None:
     """Take the digest away, as the first format had none, and claim privacy."""
     del facts["digest"]
     events = [GaussianEvent("item sums", 9.0, coordinates=12)]
-    promised = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
-    facts.update(version=1, guarantee=promised.to_json())
+    certified = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
+    facts.update(version=1, guarantee=certified.to_json())
 
 
 FACTORS, BIASES = np.zeros((6, 2), np.float32), np.zeros(6, np.float32)
@@ -177,9 +177,9 @@ def test_releases_of_the_first_format_stay_readable(release: Release, tmp_path: 
 
 def test_a_guarantee_comes_back(release: Release, tmp_path: Path) -> None:
     events = [GaussianEvent("item sums", 9.0, coordinates=12)]
-    promised = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
-    replace(release, guarantee=promised).save(tmp_path / "release")
-    assert Release.load(tmp_path / "release").guarantee == promised
+    certified = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
+    replace(release, guarantee=certified).save(tmp_path / "release")
+    assert Release.load(tmp_path / "release").guarantee == certified
 
 
 @pytest.mark.parametrize("ids", [["a", "b"], ["1", "02"], [7, -3], ["é", "\u2028 odd"]])

@@ -158,7 +158,7 @@ def test_accounting_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_sampled_steps_of_one_kind_are_accounted_for_together() -> None:
-    """However they are spread over events: what takes time is a kind, and of those only so many are accepted."""
+    """However they are spread over events: each kind takes time, and their number is limited."""
     many = [PoissonGaussianEvent(f"step {place}", 1.0, 0.01, 1, 1) for place in range(100)]
     assert epsilon_of(many, 1e-6) == epsilon_of([PoissonGaussianEvent("steps", 1.0, 0.01, 100, 100)], 1e-6)
     kinds = [PoissonGaussianEvent("steps", 1 + place / 100, 0.01, 1, 1) for place in range(MOST_SAMPLED_KINDS + 1)]

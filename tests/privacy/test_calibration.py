@@ -72,9 +72,9 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         gaussian_events(Budget(1), [])
     with pytest.raises(InvalidArgument, match=r"share=0 of 'sums'"):
         Part("sums", 0)
-    with pytest.raises(InvalidArgument, match=r"epsilon=90 .* cannot be kept for so many released numbers"):
+    with pytest.raises(InvalidArgument, match=r"epsilon=90 .* cannot be met for this many released numbers"):
         gaussian_events(Budget(90), [Part("sums", 1, 1, 10**6)])
-    with pytest.raises(InvalidArgument, match="cannot be kept"):
+    with pytest.raises(InvalidArgument, match="cannot be met"):
         poisson_event(Budget(90), "sums", sampling_rate=0.1, count=1, coordinates=10**6)
     with pytest.raises(InvalidArgument, match="delta=0"):
         gdp_for(1.0, 0.0)
@@ -115,7 +115,7 @@ def test_pure_noise_that_does_not_fit_is_refused() -> None:
             norm_event(Budget(1.0), "item noise", coordinates=10, spent=[spent])
     with pytest.raises(InvalidArgument, match="epsilon=inf asks for no noise"):
         norm_event(Budget(math.inf), "rows", coordinates=10)
-    with pytest.raises(InvalidArgument, match=r"epsilon=90 .* cannot be kept for so many released numbers"):
+    with pytest.raises(InvalidArgument, match=r"epsilon=90 .* cannot be met for this many released numbers"):
         norm_event(Budget(90), "rows", coordinates=10**6)
     with pytest.raises(InvalidArgument, match="count=0"):
         norm_event(Budget(1.0), "rows", count=0, coordinates=10)

@@ -13,7 +13,7 @@ from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.privacy import Budget, ClaimEvent, GaussianEvent, Guarantee
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.privacy.guarantee import SEEDED, rounded_up
+from dpmf.privacy.guarantee import PERSONAL, SEEDED, rounded_up
 
 BUDGET = Budget(1.0)
 PARTS = [Part("item biases", 1, 1, 60), Part("item sums", 3, 4, 2000)]
@@ -26,10 +26,17 @@ PAPER = Guarantee.paper(
     epsilon=2, delta=0, unit="rating", neighbours="replace", claim="Theorem 1 of a paper", releases=["item factors"],
     assumptions=["The chain has converged."],
 )  # fmt: skip
-ALL = [Guarantee.none(), CERTIFIED, SEEDED_RUN, PAPER]
+OWN_EPSILONS = Guarantee.certified_by(
+    BUDGET, EVENTS, releases=["item factors"], assumptions=["The catalogue is public."], personal=True
+)
+SEEDED_CLAIM = Guarantee.paper(
+    epsilon=2, delta=0, unit="rating", neighbours="replace", claim="Theorem 1 of a paper", releases=["item factors"],
+    assumptions=["The chain has converged."], seeded=True, personal=True,
+)  # fmt: skip
+ALL = [Guarantee.none(), CERTIFIED, SEEDED_RUN, PAPER, OWN_EPSILONS, SEEDED_CLAIM]
 
 
-def test_no_guarantee_promises_nothing() -> None:
+def test_without_a_guarantee_there_is_no_epsilon() -> None:
     none = Guarantee.none()
     assert (none.epsilon, none.delta, none.unit, none.neighbours) == (None, None, None, None)
     assert none.mode == "none"
@@ -69,6 +76,7 @@ def test_what_cannot_be_accounted_for_is_not_certified(budget: Budget, events: A
 
 
 def test_seeded_noise_never_prints_as_certified() -> None:
+    assert SEEDED_RUN.seeded
     assert SEEDED_RUN.mode == "certified"
     assert not SEEDED_RUN.certified
     assert not SEEDED_RUN.is_private
@@ -84,6 +92,35 @@ def test_a_paper_claim_is_a_claim() -> None:
     with pytest.raises(InvalidArgument, match="assumptions"):
         Guarantee.paper(
             epsilon=2, delta=0, unit="user", neighbours="replace", claim="c", releases=["x"], assumptions=[]
+        )
+
+
+def test_a_claim_with_seeded_noise_is_not_private() -> None:
+    assert PAPER.is_private
+    assert SEEDED_CLAIM.seeded
+    assert not SEEDED_CLAIM.is_private
+    assert str(SEEDED_CLAIM).startswith("not private: noise from a seed")
+
+
+def test_a_file_states_seeded_noise_and_personal_epsilons_as_assumptions() -> None:
+    assert SEEDED_RUN.to_json()["assumptions"] == [SEEDED]
+    assert OWN_EPSILONS.to_json()["assumptions"] == ["The catalogue is public.", PERSONAL]
+    assert SEEDED_CLAIM.to_json()["assumptions"] == [SEEDED, "The chain has converged.", PERSONAL]
+    for guarantee in ALL:
+        assert set(guarantee.to_json()) == {
+            "epsilon", "delta", "unit", "neighbours", "mode", "certified", "assumptions", "releases", "events",
+        }  # fmt: skip
+        read = Guarantee.from_json(guarantee.to_json())
+        assert (read.seeded, read.personal) == (guarantee.seeded, guarantee.personal)
+
+
+@pytest.mark.parametrize("sentence", [SEEDED, PERSONAL])
+def test_a_sentence_does_not_stand_in_for_a_field(sentence: str) -> None:
+    with pytest.raises(InvalidArgument, match="not its sentence"):
+        Guarantee.certified_by(BUDGET, EVENTS, releases=["sums"], assumptions=[sentence])
+    with pytest.raises(InvalidArgument, match="not its sentence"):
+        Guarantee.paper(
+            epsilon=2, delta=0, unit="user", neighbours="replace", claim="c", releases=["x"], assumptions=[sentence]
         )
 
 

@@ -225,7 +225,7 @@ def test_runs_at_the_same_time_cannot_overspend(path: Path) -> None:
         assert run.stdin is not None
         run.stdin.write("go\n")
         run.stdin.flush()
-    printed = [run.communicate(timeout=120)[0] for run in runs]
+    printed = [run.communicate(timeout=600)[0] for run in runs]
     assert all(run.returncode == 0 for run in runs)
     ledger = Ledger(path)
     n_spent = sum(text.count("spent") for text in printed)
@@ -236,7 +236,7 @@ def test_runs_at_the_same_time_cannot_overspend(path: Path) -> None:
 
 def test_a_run_that_dies_after_spending_has_spent(path: Path) -> None:
     run = start(path, "doomed", "die")
-    run.communicate("go\n", timeout=120)
+    run.communicate("go\n", timeout=600)
     assert run.returncode == -signal.SIGKILL
     ledger = Ledger(path)
     assert [entry.label for entry in ledger.entries()] == ["doomed-0"]

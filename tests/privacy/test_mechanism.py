@@ -1,4 +1,4 @@
-"""The mechanism carries out its plan, all of it and nothing else, with the noise that the plan promises."""
+"""The mechanism carries out its plan, all of it and nothing else, with the noise that the plan states."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_noise_that_is_too_small_for_the_grid_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("noise_multiplier", "sensitivity"), [(0.3, 1.0), (7.0, 0.05), (200.0, 1300.0)])
-def test_noise_has_the_standard_deviation_that_the_event_promises(noise_multiplier: float, sensitivity: float) -> None:
+def test_noise_has_the_standard_deviation_that_the_event_states(noise_multiplier: float, sensitivity: float) -> None:
     size = 100_000
     one = Mechanism([GaussianEvent("sums", noise_multiplier, 1, size)], Noise())
     noise = one.release("sums", zeros(size), sensitivity) / (noise_multiplier * sensitivity)
@@ -195,21 +195,21 @@ def test_sums_stay_as_they_were() -> None:
     assert sums.tolist() == [1, 2, 3]
 
 
-def test_pieces_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
+def test_shares_of_noise_are_drawn_and_counted_as_the_plan_says() -> None:
     event = GaussianEvent("sums", noise_multiplier=2.0, count=2, coordinates=2 * 3 * 4)
-    mechanism, other = (Mechanism([event], Noise(noise_seed=seed), n_pieces=4) for seed in (1, 2))
+    mechanism, other = (Mechanism([event], Noise(noise_seed=seed), n_shares=4) for seed in (1, 2))
     drawn = mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
-    np.testing.assert_array_equal(drawn, Noise(noise_seed=1).pieces(3, 4, "sums", 0))
+    np.testing.assert_array_equal(drawn, Noise(noise_seed=1).shares(3, 4, "sums", 0))
     assert (drawn != other.noisy("sums", np.zeros(3, np.int64), 1.0)).any()
     with pytest.raises(BudgetExceeded, match="3 at most"):
         mechanism.noisy("sums", np.zeros(4, np.int64), 1.0)
     mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
     with pytest.raises(BudgetExceeded, match="2 times"):
         mechanism.noisy("sums", np.zeros(3, np.int64), 1.0)
-    with pytest.raises(InvalidArgument, match="one piece of its noise alone"):
+    with pytest.raises(InvalidArgument, match="one share of its noise alone"):
         other.release("sums", np.zeros(3, np.int64), 1.0)
-    with pytest.raises(InvalidArgument, match="not made of pieces"):
-        Mechanism([NormNoiseEvent("rows", 2.0, 1, 6)], Noise(), n_pieces=2)
+    with pytest.raises(InvalidArgument, match="not made of shares"):
+        Mechanism([NormNoiseEvent("rows", 2.0, 1, 6)], Noise(), n_shares=2)
 
 
 # Noise of gamma-distributed length
@@ -226,7 +226,7 @@ def table(*shape: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize(("noise_multiplier", "sensitivity"), [(0.3, 1.0), (200.0, 1300.0)])
-def test_rows_have_noise_of_the_scale_that_the_event_promises(noise_multiplier: float, sensitivity: float) -> None:
+def test_rows_have_noise_of_the_scale_that_the_event_states(noise_multiplier: float, sensitivity: float) -> None:
     rows, columns = 20_000, 5
     one = Mechanism([NormNoiseEvent("rows", noise_multiplier, 1, rows * columns)], Noise())
     noise = one.release("rows", table(rows, columns), sensitivity)

@@ -128,10 +128,10 @@ def plain_stream(seed: int, label: str, index: int, number: int) -> Callable[[in
     return lambda size: int.from_bytes(encryptor.update(bytes(size)), "little")
 
 
-@pytest.mark.parametrize("n_pieces", [1, 2**20])
-def test_pieces_equal_the_plain_sampler_word_for_word(n_pieces: int) -> None:
+@pytest.mark.parametrize("n_shares", [1, 2**20])
+def test_shares_equal_the_plain_sampler_word_for_word(n_shares: int) -> None:
     n = 2 * module._CHUNK + 1000
-    table = module._table(n_pieces)
+    table = module._table(n_shares)
     thresholds, moves = table.thresholds.tolist(), table.moves.tolist()
     height_bits = 32 - table.column_bits
     expected, refinements = [0] * n, 0
@@ -146,8 +146,8 @@ def test_pieces_equal_the_plain_sampler_word_for_word(n_pieces: int) -> None:
                 refinements += 1
             column += moves[column] if height >= threshold else 0
             expected[place] += (column - len(moves) // 2) * table.stretch ** (2 - level)
-    assert Noise(5).pieces(n, n_pieces, "bällchen", 2**40).tolist() == expected
-    assert n_pieces > 1 or refinements > 0
+    assert Noise(5).shares(n, n_shares, "bällchen", 2**40).tolist() == expected
+    assert n_shares > 1 or refinements > 0
 
 
 def test_integers_are_what_they_have_always_been() -> None:

@@ -27,7 +27,7 @@ Vector = NDArray[np.float64]
 
 def test_wide_gaussians_are_as_close_as_proven() -> None:
     assert 2**164 < VARIANCE < 2**164 * (1 + Fraction(1, 2**53))
-    assert VARIANCE * STEPS_PER_SCALE // 2**164 >= STEPS_PER_SCALE  # b is no smaller than promised
+    assert VARIANCE * STEPS_PER_SCALE // 2**164 >= STEPS_PER_SCALE  # b is no smaller than stated
     inner = Fraction(STEPS_PER_SD**2, 1 + A**2)
     outer = 1 / (Fraction(1, STEPS_PER_SD**2 * (A**2 + 1)) + Fraction(A**2, STEPS_PER_SD**2))
     assert outer == Fraction(STEPS_PER_SD**2 * (1 + A**2), 1 + A**2 + A**4)

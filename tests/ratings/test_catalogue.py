@@ -18,7 +18,7 @@ def named(dataset: Dataset) -> str:
     return dataset.name
 
 
-def test_the_promised_data_sets_are_there_under_their_names() -> None:
+def test_the_documented_data_sets_are_there() -> None:
     assert set(CATALOGUE) == {
         *(f"movielens-{size}" for size in ("100k", "1m", "10m", "20m", "25m", "32m")),
         *("netflix", "yahoo-music", "anime", "goodbooks", "jester", "synthetic"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +11,38 @@ import polars as pl
 import pytest
 
 from dpmf.errors import InvalidArgument, InvalidRatings
-from dpmf.ratings import Items, Ratings
-from dpmf.ratings.store.external import external_ratings
+from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.location import locate
+from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.store.columns import Source
 from dpmf.ratings.store.pieces import pieces_of
 
 ROWS = 3000
+SCALE = Scale(1, 5)
 
 
 def table(kind: str, seed: int = 0) -> pl.DataFrame:
     """Return ratings with repeated pairs and times, by integer or text ids."""
     rng = np.random.default_rng(seed)
     users, items = rng.integers(0, 90, ROWS), rng.integers(0, 40, ROWS)
-    return pl.DataFrame({
+    columns = {
         "user": [f"u{user:03d}" for user in users] if kind == "text" else users,
         "item": [f"item {item}" for item in items] if kind == "text" else items * 1_000_003,
         "rating": rng.integers(1, 6, ROWS).astype(np.float32),
         "timestamp": rng.integers(0, 50, ROWS),
-    })  # fmt: skip
+    }
+    return pl.DataFrame(columns)
+
+
+def stream(path: Path, scratch: Path, **options: Any) -> AbstractContextManager[Source]:
+    """Open ratings for streaming with as little memory as there can be."""
+    return locate(path, ReadOptions(**options)).stream(memory=1, scratch=scratch)
 
 
 def assert_same(path: Path, tmp_path: Path, **options: Any) -> None:
     inside = Ratings.read(path, **options)
     (tmp_path / "scratch").mkdir()
-    with external_ratings(path, scratch=tmp_path / "scratch", memory=1, **options) as outside:
+    with stream(path, tmp_path / "scratch", **options) as outside:
         pieces = list(outside.pieces())
     assert len(pieces) > 1
     assert outside.user_ids == inside.user_ids
@@ -52,43 +62,47 @@ def assert_same(path: Path, tmp_path: Path, **options: Any) -> None:
 def test_pieces_are_the_ratings_in_memory(tmp_path: Path, ending: str, kind: str, duplicates: str) -> None:
     path = tmp_path / f"ratings.{ending}"
     table(kind).write_csv(path) if ending == "csv" else table(kind).write_parquet(path)
-    assert_same(path, tmp_path, scale=(1, 5), duplicates=duplicates)
+    assert_same(path, tmp_path, scale=SCALE, duplicates=duplicates)
 
 
 def test_without_times_the_row_decides(tmp_path: Path) -> None:
     table("text").drop("timestamp").write_csv(tmp_path / "ratings.csv")
-    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5))
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=SCALE)
 
 
 def test_a_scale_must_be_known_beforehand(tmp_path: Path) -> None:
     table("text").write_csv(tmp_path / "ratings.csv")
     with (
         pytest.raises(InvalidArgument, match="--scale"),
-        external_ratings(tmp_path / "ratings.csv", scratch=tmp_path, memory=1),
+        stream(tmp_path / "ratings.csv", tmp_path),
     ):
         pass
 
 
-@pytest.mark.parametrize(("change", "duplicates"), [
-    (pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, "last"), (pl.col("timestamp") / 7, "last"),
-    (pl.col("timestamp").replace(3, None), "mean"),
-    (pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")), "mean"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "duplicates"),
+    [
+        (pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, "last"),
+        (pl.col("timestamp") / 7, "last"),
+        (pl.col("timestamp").replace(3, None), "mean"),
+        (pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")), "mean"),
+    ],
+)
 def test_times_of_any_kind_decide_alike(tmp_path: Path, change: pl.Expr, duplicates: str) -> None:
     table("integers").with_columns(change.alias("timestamp")).write_parquet(tmp_path / "ratings.parquet")
-    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5), duplicates=duplicates)
+    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=SCALE, duplicates=duplicates)
 
 
 def test_empty_cells_may_mean_no_rating(tmp_path: Path) -> None:
     table("text").with_columns(pl.col("rating").replace(4.0, None)).write_csv(tmp_path / "ratings.csv")
-    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5), missing=float("nan"))
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=SCALE, missing=float("nan"))
 
 
 @pytest.mark.parametrize("missing", [3.0, None])
 def test_a_catalogue_and_missing_values_are_heeded(tmp_path: Path, missing: float | None) -> None:
     table("integers").write_parquet(tmp_path / "ratings.parquet")
     catalogue = Items.of(np.arange(60)[::-1] * 1_000_003)
-    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=(1, 5), items=catalogue, missing=missing)
+    assert_same(tmp_path / "ratings.parquet", tmp_path, scale=SCALE, items=catalogue, missing=missing)
 
 
 @pytest.mark.parametrize(("value", "complaint"), [("9", "row 3 is .*off the scale 1:5"), ("x", "row 3"), ("", "row 3")])
@@ -96,7 +110,7 @@ def test_what_is_no_rating_is_refused_with_its_row(tmp_path: Path, value: str, c
     (tmp_path / "r.csv").write_text(f"user,item,rating\n1,1,5\n1,2,{value}\n")
     with (
         pytest.raises(InvalidRatings, match=complaint),
-        external_ratings(tmp_path / "r.csv", scratch=tmp_path, memory=1, scale=(1, 5)),
+        stream(tmp_path / "r.csv", tmp_path, scale=SCALE),
     ):
         pass
 
@@ -104,7 +118,7 @@ def test_what_is_no_rating_is_refused_with_its_row(tmp_path: Path, value: str, c
 def test_text_ids_outside_the_catalogue_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table("text").write_csv(tmp_path / "ratings.csv")
     catalogue = Items.of([f"item {item}" for item in range(5, 45)])
-    assert_same(tmp_path / "ratings.csv", tmp_path, scale=(1, 5), items=catalogue)
+    assert_same(tmp_path / "ratings.csv", tmp_path, scale=SCALE, items=catalogue)
     assert caplog.text.count("ratings of items outside the catalogue are left out") == 2  # in memory, and on disk
 
 
@@ -112,16 +126,16 @@ def test_nothing_in_the_catalogue_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("user,item,rating\n1,1,5\n")
     with (
         pytest.raises(InvalidRatings, match="no ratings"),
-        external_ratings(tmp_path / "r.csv", scratch=tmp_path, memory=1, scale=(1, 5), items=Items.of([7])),
+        stream(tmp_path / "r.csv", tmp_path, scale=SCALE, items=Items.of([7])),
     ):
         pass
 
 
-def test_grouped_layouts_need_memory(tmp_path: Path) -> None:
+def test_grouped_formats_need_memory(tmp_path: Path) -> None:
     (tmp_path / "combined_data_1.txt").write_text("1:\n7,4,2005-09-06\n")
     with (
         pytest.raises(InvalidArgument, match="ingest it first"),
-        external_ratings(tmp_path / "combined_data_1.txt", scratch=tmp_path, memory=1),
+        stream(tmp_path / "combined_data_1.txt", tmp_path),
     ):
         pass
 
@@ -131,9 +145,7 @@ def test_people_without_ratings_have_no_times_and_take_none_away(tmp_path: Path)
     lines += [f"{user},{item},{-1 if user in (3, 7) else 4},{item}" for user in range(10) for item in range(1200)]
     (tmp_path / "r.csv").write_text("\n".join(lines))
     (tmp_path / "scratch").mkdir()
-    with external_ratings(
-        tmp_path / "r.csv", scratch=tmp_path / "scratch", memory=1, scale=(1, 5), missing=-1
-    ) as outside:
+    with stream(tmp_path / "r.csv", tmp_path / "scratch", scale=SCALE, missing=-1) as outside:
         pieces = list(outside.pieces())
     assert any(not len(piece) for piece in pieces)
     assert all(piece.timestamps is not None for piece in pieces)
@@ -144,6 +156,6 @@ def test_times_of_some_do_not_choose_among_duplicates(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     with (
         pytest.raises(InvalidRatings, match="no time that can be read"),
-        external_ratings(tmp_path / "r.csv", scratch=tmp_path / "scratch", memory=1, scale=(1, 5)) as outside,
+        stream(tmp_path / "r.csv", tmp_path / "scratch", scale=SCALE) as outside,
     ):
         list(outside.pieces())

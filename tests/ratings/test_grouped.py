@@ -1,4 +1,4 @@
-"""The Netflix Prize and Yahoo Music layouts, in one file or many."""
+"""The Netflix Prize and Yahoo Music formats, in one file or many."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dpmf.ratings import Items, Ratings
-from dpmf.ratings.formats.grouped import grouped_format
+from dpmf.ratings.formats import recognise
 
 if TYPE_CHECKING:
     from ratings.conftest import Refused, Table
@@ -32,7 +32,7 @@ def test_yahoo_groups_are_users(tmp_path: Path, table: Table) -> None:
     assert table(Ratings.read(tmp_path / "train.txt")) == {(0, 507696): 90, (0, 137915): 70.5, (4, 5): 0}
 
 
-def test_a_byte_order_mark_and_packing_do_not_hide_the_layout(tmp_path: Path, table: Table) -> None:
+def test_a_byte_order_mark_and_packing_do_not_hide_the_format(tmp_path: Path, table: Table) -> None:
     (tmp_path / "marked.txt").write_text("\ufeff1:\n7,4,2005-09-06\n")
     (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(b"1:\n7,4,2005-09-06\n"))
     for name in ("marked.txt", "packed.txt.gz"):
@@ -54,9 +54,11 @@ def test_netflix_titles_may_have_commas_and_no_year(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["x,4,2005", "8,x,2005", "8,nan,2005", "8,,2005", "8", "8,.,2005", "8,4abc,2005", "8,4-5,2005", "8,1.2.3", "8x4",
-     "8,1e5", "99999999999999999999,4,2005"],
-)  # fmt: skip
+    [
+        *("x,4,2005", "8,x,2005", "8,nan,2005", "8,,2005", "8", "8,.,2005", "8,4abc,2005", "8,4-5,2005"),
+        *("8,1.2.3", "8x4", "8,1e5", "99999999999999999999,4,2005"),
+    ],
+)
 def test_a_malformed_line_is_named(line: str, tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "one.txt"
     path.write_text(f"1:\n7,4,2005-09-06\n\n{line}\n")
@@ -68,7 +70,7 @@ def test_a_malformed_line_is_named(line: str, tmp_path: Path, refused: Refused) 
     ("text", "words"),
     [("7,4,2005\n1:\n", ["line 1"]), ("1:\n", ["no ratings"]), ("", ["no ratings"])],
 )
-def test_a_file_of_another_layout_is_refused(text: str, words: list[str], tmp_path: Path, refused: Refused) -> None:
+def test_a_file_in_another_format_is_refused(text: str, words: list[str], tmp_path: Path, refused: Refused) -> None:
     path = tmp_path / "one.txt"
     path.write_text(text)
     with refused(*words):
@@ -79,5 +81,8 @@ def test_a_file_of_another_layout_is_refused(text: str, words: list[str], tmp_pa
     ("line", "expected"),
     [("17:", "netflix"), ("17:\r", "netflix"), ("17|3", "yahoo"), ("17|3|5", None), ("a:", None), ("user,item", None)],
 )
-def test_the_first_line_tells_the_layout(line: str, expected: str | None) -> None:
-    assert grouped_format(line) == expected
+def test_the_first_line_tells_the_format(line: str, expected: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.txt"
+    path.write_bytes(f"{line}\n".encode())
+    found = recognise(path)
+    assert (None if found is None else found.name) == expected

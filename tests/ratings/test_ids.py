@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.ratings import Ratings
-from dpmf.ratings.ids import Ids, ids_of_texts
+from dpmf.ratings.ids import Ids, parse_ids
 from dpmf.streams import as_integer
 
 near = st.integers(-50, 50)
@@ -98,8 +98,8 @@ def test_only_the_usual_spelling_of_64_bits_is_an_integer(text: str) -> None:
 
 
 def test_texts_are_integers_only_together() -> None:
-    assert ids_of_texts(["7", "-8"]).tolist() == [7, -8]
-    assert ids_of_texts(["7", "08"]).tolist() == ["7", "08"]
+    assert parse_ids(["7", "-8"]).tolist() == [7, -8]
+    assert parse_ids(["7", "08"]).tolist() == ["7", "08"]
 
 
 @pytest.mark.parametrize("values", [np.ones((2, 2)), np.array([0.5]), np.array([np.nan]), np.array(["a", None])])
@@ -112,5 +112,5 @@ def test_one_text_in_a_column_does_not_rename_the_numbers_beside_it() -> None:
     """Else the id of one person would change those of all others, and with them what a hash makes of them."""
     ids, _ = Ids.factorize(np.array([7.0, np.float32(8), "x", 9, 0.5], object))
     assert list(ids) == ["0.5", "7", "8", "9", "x"]
-    ratings = Ratings.of([7.0, 8.0, "x"], [1.0, 2.0, "y"], [4, 4, 4], scale=(1, 5), catalogue=[1, 2, 3])
+    ratings = Ratings.of([7.0, 8.0, "x"], [1.0, 2.0, "y"], [4, 4, 4], scale=(1, 5), items=[1, 2, 3])
     assert (list(ratings.user_ids), len(ratings)) == (["7", "8", "x"], 2)

@@ -1,4 +1,4 @@
-"""The synthetic set repeats with its seed and has the structure its description promises."""
+"""The synthetic set repeats with its seed and has the structure that it documents."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ratings.conftest import Refused
 
 RATINGS = Ratings.of(
-    ["bob", "ann", "ann"], ["x", "y", "x"], [3, 5, 4], [30, 20, 10], scale=(1, 5), catalogue=["x", "y", "unrated"]
+    ["bob", "ann", "ann"], ["x", "y", "x"], [3, 5, 4], [30, 20, 10], scale=(1, 5), items=["x", "y", "unrated"]
 )
 
 

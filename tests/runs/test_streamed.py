@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpmf.ratings import Ratings
-from dpmf.runs.streamed import streaming_source
+from dpmf.ratings import Ratings, Scale
+from dpmf.ratings.options import ReadOptions
+from dpmf.runs.streamed import open_ratings
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def data(tmp_path: Path) -> str:
 def test_ratings_or_factors_that_do_not_fit_are_streamed(
     data: str, tmp_path: Path, n_factors: int, memory: int, streams: bool
 ) -> None:
-    options = {"scale": (1, 5)}
-    with streaming_source(data, memory=memory, n_factors=n_factors, scratch=tmp_path, **options) as source:
+    options = ReadOptions(scale=Scale(1, 5))
+    with open_ratings(data, memory=memory, n_factors=n_factors, scratch=tmp_path, options=options) as source:
         assert isinstance(source, Ratings) is not streams
         assert len(source.user_ids) == 500

@@ -24,6 +24,7 @@ from dpmf.bench.peers import implicit_figures, libmf_speed
 from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.engine.factors import factor_rows
 from dpmf.engine.grid import BlockGrid
+from dpmf.engine.local import ThreadExecutor
 from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sgd import Step, sgd_block
@@ -112,7 +113,7 @@ def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) 
         sd=(0.05 * unit) ** 0.5 / n_factors**0.25, unit=unit, seed=0, packed=packed,
     )  # fmt: skip
     numbers = count()
-    return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, n_threads).seconds
+    return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, ThreadExecutor(n_threads)).seconds
 
 
 def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import read_ratings, reading_options
+from dpmf.cli.options import data_options, read_ratings
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
 
@@ -25,7 +25,7 @@ from dpmf.errors import InvalidArgument
 )
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Also run LIBMF and implicit, if installed.")
 @click.option("--serving", is_flag=True, help="Also time recommendations and fold-in, beside implicit if installed.")
-@reading_options
+@data_options
 @json_option
 def bench(
     data: str, factors: str, epochs: int, threads: int | None, users: int | None, libmf: Path | None, peers: bool,

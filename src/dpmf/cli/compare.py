@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmf.cli.groups import grouped
-from dpmf.cli.options import check_holdout, parse_settings, read_ratings, reading_options, split_option
+from dpmf.cli.options import check_holdout, data_options, parse_settings, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.errors import InvalidArgument
@@ -71,7 +71,7 @@ class _Repeated:
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder for rows and report, comparison-NAME by default; what it has is not run again.")  # fmt: skip
-@reading_options
+@data_options
 @json_option
 @grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions)
 def compare(

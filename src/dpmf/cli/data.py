@@ -1,4 +1,4 @@
-"""`dpmf data`: the catalogue of data sets, and getting them into shape."""
+"""`dpmf data`: list, describe, fetch, ingest and generate data sets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import parse_size, read_ratings, reading_arguments, reading_options
+from dpmf.cli.options import data_options, parse_data_options, parse_size, read_ratings
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
 
 
 @click.group()
 def data() -> None:
-    """List, describe, fetch and ingest data sets."""
+    """List, describe, fetch, ingest and generate data sets."""
 
 
 @data.command("list")
@@ -27,27 +27,35 @@ def list_(as_json: bool) -> None:
 
     here = {name: name == "synthetic" or folder_of(name).is_dir() for name in CATALOGUE}
     if as_json:
-        rows = [
-            {"name": one.name, "title": one.title, "scale": one.scale, "ratings": one.ratings or None,
-             "users": one.users, "items": one.items, "here": here[one.name], "fetchable": one.archive is not None}
+        datasets = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "scale": one.scale,
+                "ratings": one.ratings or None,
+                "users": one.users,
+                "items": one.items,
+                "here": here[one.name],
+                "fetchable": one.archive is not None,
+            }
             for one in CATALOGUE.values()
-        ]  # fmt: skip
-        print_json({"datasets": rows})
+        ]
+        print_json({"datasets": datasets})
         return
-    shown = [
-        (one.name, one.title, f"{one.scale[0]:g}–{one.scale[1]:g}", f"{one.ratings:,}" if one.ratings else "",
-         "yes" if here[one.name] else "fetch" if one.archive else "by hand")
-        for one in CATALOGUE.values()
-    ]  # fmt: skip
-    print_table("", ("name", "title", "scale", "ratings", "here"), shown)
+    rows = []
+    for one in CATALOGUE.values():
+        scale, ratings = f"{one.scale[0]:g}–{one.scale[1]:g}", f"{one.ratings:,}" if one.ratings else ""
+        status = "yes" if here[one.name] else "fetch" if one.archive else "by hand"
+        rows.append((one.name, one.title, scale, ratings, status))
+    print_table("", ("name", "title", "scale", "ratings", "here"), rows)
 
 
 @data.command()
 @click.argument("source", metavar="DATA")
-@reading_options
+@data_options
 @json_option
-def describe(source: str, as_json: bool, **reading: Any) -> None:
-    """Describe DATA: what the catalogue says of it, and what is in it if it is on this machine."""
+def describe(source: str, as_json: bool, **given: Any) -> None:
+    """Describe DATA: what the catalogue says about it, and what it holds if it is on this machine."""
     from dpmf.errors import DpmfError
     from dpmf.ratings.catalogue import CATALOGUE
     from dpmf.ratings.summary import describe as describe_ratings
@@ -55,10 +63,10 @@ def describe(source: str, as_json: bool, **reading: Any) -> None:
     facts: dict[str, Any] = {}
     known = None if Path(source).exists() else CATALOGUE.get(source)
     if known is not None:
-        facts = {"name": known.name, "title": known.title, "licence": known.licence, "homepage": known.homepage,
-                 "address": known.archive.url if known.archive else None}  # fmt: skip
+        facts = {name: getattr(known, name) for name in ("name", "title", "licence", "homepage")}
+        facts["address"] = known.archive.url if known.archive else None
     try:
-        facts |= describe_ratings(read_ratings(source, **reading))
+        facts |= describe_ratings(read_ratings(source, **given))
     except DpmfError as error:
         if known is None:
             raise
@@ -75,7 +83,7 @@ def describe(source: str, as_json: bool, **reading: Any) -> None:
     "--folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to put it; a place of dpmf's own by default.",
+    help="Where to put it; by default in the data folder of dpmf.",
 )
 @json_option
 def fetch(name: str, folder: Path | None, as_json: bool) -> None:
@@ -87,14 +95,15 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
     if not as_json:
         say(f"Licence: {dataset.licence}", "dim")
     with progress(f"fetching {name}", 100) as advance:
-        got = download(
-            dataset, folder or folder_of(name),
-            progress=lambda done, total: advance(round(100 * done / total) if total else 0, f"{done / 1e6:.1f} MB"),
-        )  # fmt: skip
+
+        def report(done: int, total: int | None) -> None:
+            advance(round(100 * done / total) if total else 0, f"{done / 1e6:.1f} MB")
+
+        target = download(dataset, folder or folder_of(name), progress=report)
     if as_json:
-        print_json({"name": name, "folder": str(got)})
+        print_json({"name": name, "folder": str(target)})
     else:
-        say(f"{name} is in {got}")
+        say(f"{name} is in {target}")
 
 
 @data.command()
@@ -102,14 +111,14 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace an ingested data set that is already in FOLDER.")
 @click.option("--memory", metavar="SIZE", help="Sort on the disk if the ratings take more than this, such as 1GB.")
-@reading_options
+@data_options
 @json_option
-def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **reading: Any) -> None:
+def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **given: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
-    from dpmf.engine.stored import StoredRatings, check_store_replaceable
+    from dpmf.engine.store import StoredRatings, check_store_replaceable
     from dpmf.ratings import Ratings
-    from dpmf.ratings.store.pieces import InPieces
-    from dpmf.runs.streamed import streaming_source
+    from dpmf.ratings.store.pieces import MemorySource
+    from dpmf.runs.streamed import open_ratings
 
     check_store_replaceable(folder, replace)
     here, target = Path(source).resolve(), folder.resolve()
@@ -117,9 +126,9 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
         raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
     limit = sys.maxsize if memory is None else parse_size(memory)
     with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:
-        arguments = reading_arguments(**reading)
-        with streaming_source(source, memory=limit, n_factors=0, scratch=Path(scratch), **arguments) as found:
-            store = StoredRatings.build(InPieces(found) if isinstance(found, Ratings) else found, folder)
+        options = parse_data_options(**given)
+        with open_ratings(source, memory=limit, n_factors=0, scratch=Path(scratch), options=options) as found:
+            store = StoredRatings.build(MemorySource(found) if isinstance(found, Ratings) else found, folder)
     if as_json:
         print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
     else:
@@ -129,21 +138,21 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
 @data.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--like", default="movielens-1m", show_default=True, metavar="NAME", help="Take sizes and scale of this set."
+    "--like", default="movielens-1m", show_default=True, metavar="NAME", help="Data set whose sizes and scale to copy."
 )
-@click.option("--ratings", type=int, metavar="N", help="How many ratings; as many as --like by default.")
-@click.option("--users", type=int, metavar="N", help="How many users.")
-@click.option("--items", type=int, metavar="N", help="How many items.")
+@click.option("--ratings", type=int, metavar="N", help="Number of ratings; that of --like by default.")
+@click.option("--users", type=int, metavar="N", help="Number of users; that of --like by default.")
+@click.option("--items", type=int, metavar="N", help="Number of items; that of --like by default.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the ratings.")
 @json_option
 def make(
     folder: Path, like: str, ratings: int | None, users: int | None, items: int | None, seed: int, as_json: bool
 ) -> None:
-    """Write made-up ratings of any size to FOLDER: for measuring speed and memory, not accuracy."""
+    """Write synthetic ratings of any size to FOLDER: for measuring speed and memory, not accuracy."""
     from dpmf.files import check_replaceable
     from dpmf.ratings import Scale
     from dpmf.ratings.catalogue import find
-    from dpmf.ratings.store.synthetic import make_on_disk
+    from dpmf.ratings.store.synthetic import write_synthetic
 
     check_replaceable(folder, ())
     model = find(like)
@@ -152,9 +161,9 @@ def make(
         "n_users": model.users if users is None else users,
         "n_items": model.items if items is None else items,
     }
-    with progress("making ratings", None):
-        make_on_disk(folder, **sizes, scale=Scale(*model.scale), seed=seed, name=f"made up like {like}")
+    with progress("generating ratings", None):
+        write_synthetic(folder, **sizes, scale=Scale(*model.scale), seed=seed, name=f"synthetic, like {like}")
     if as_json:
         print_json({"folder": str(folder), **sizes})
     else:
-        say(f"{sizes['n_ratings']:,} made-up ratings written to {folder}")
+        say(f"{sizes['n_ratings']:,} synthetic ratings written to {folder}")

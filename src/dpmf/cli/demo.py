@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.errors import InvalidArgument
 
 
 @click.command()
@@ -21,10 +22,12 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 )
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
 @json_option
-def demo(out: Path, threads: int | None, as_json: bool) -> None:  # fmt: skip
-    """Show the whole story on built-in synthetic ratings, with a picture."""
+def demo(out: Path, threads: int | None, as_json: bool) -> None:
+    """Train on built-in synthetic ratings, release and recommend, with a picture."""
     from dpmf.compare.demo import run_demo
 
+    if out.exists() and not out.is_dir():
+        raise InvalidArgument(f"{out} exists and is not a folder: choose another name")
     with progress("training on synthetic ratings", None) as advance:
         shown = run_demo(
             out, n_threads=threads, callbacks=[lambda record: advance(record.epoch, f"round {record.epoch}")]
@@ -42,23 +45,23 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:  # fmt: skip
         })  # fmt: skip
         return
     n_users = len(private.model.user_ids)
-    say(f"Learnt from {private.n_ratings:,} made-up ratings of {n_users:,} people in {private.seconds:.1f} s.\n")
+    say(f"Trained on {private.n_ratings:,} synthetic ratings of {n_users:,} users in {private.seconds:.1f} s.\n")
     rows = [
-        ("mean of your own ratings (free, private)", private.accuracy["baseline_rmse"]),
+        ("per-user mean (uses no one else's data)", private.accuracy["baseline_rmse"]),
         *((f"als, epsilon {epsilon:g} (private)", run.accuracy["rmse"])
           for epsilon, run in shown.runs.items() if math.isfinite(epsilon)),
         ("als, no noise (not private)", open_run.accuracy["rmse"]),
     ]  # fmt: skip
     print_table("Error on held-out ratings (rmse, smaller is better)", ("", "rmse"), rows)
     say(METRICS_NOTE, "dim")
-    print_table("Somebody's own ratings, which stay with them", ("title", "rating"), list(shown.ratings.items()))
+    print_table("One user's ratings, which never leave their device", ("title", "rating"), list(shown.ratings.items()))
     print_table(
-        "What the release recommends to them, computed locally", ("title", "genres", "expected rating"),
+        "Recommendations computed on their device from the release", ("title", "genres", "expected rating"),
         [(one.title, genres, one.score) for one, genres in shown.recommendations],
     )  # fmt: skip
     say(f"Guarantee: {private.model.guarantee}", "bold")
-    say("`dpmf explain` says what that means, and `dpmf verify` computes it again.", "dim")
+    say("`dpmf explain` puts it in plain words; `dpmf verify` recomputes it.", "dim")
     say(f"\nRelease saved in {shown.release}" + (f", picture in {shown.picture}" if shown.picture else ""))
-    say(f"Open it as a page, on which ratings stay in the browser: dpmf serve {shown.release}")
+    say(f"Open it as a web page where ratings stay in the browser: dpmf serve {shown.release}")
     if shown.picture is None:
         say("No picture: it needs matplotlib (pip install 'dpmf[plot]')", "yellow")

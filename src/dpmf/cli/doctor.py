@@ -56,12 +56,12 @@ def _facts() -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    """Tell where compiled kernels are kept, and how many there are."""
+    """Return where compiled kernels are cached, and how many files there are."""
     from dpmf.kernels import sgd
 
     place = getattr(sgd.sgd_block._cache, "cache_path", None)  # type: ignore[attr-defined]  # Numba has no public way
     if place is None:
-        return {"numba_cache": "none: no place can be written to, kernels are compiled anew in every process"}
+        return {"numba_cache": "none: no folder is writable, so every process compiles its kernels"}
     folder = Path(place)
     there = folder.is_dir()
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import check_holdout, read_ratings, reading_options, split_option
+from dpmf.cli.options import check_holdout, data_options, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 
 
@@ -17,17 +17,31 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
 @split_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
-@click.option("-k", type=int, default=10, show_default=True, help="Length of the lists for ranking figures.")
-@click.option("--least-ratings", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
-              help="Test on users and items with so many other ratings.")  # fmt: skip
+@click.option("-k", type=int, default=10, show_default=True, help="Length of the ranked lists.")
+@click.option(
+    "--least-ratings",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Test only on users and items with at least N other ratings.",
+)
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
-@reading_options
+@data_options
 @json_option
 def evaluate(
-    release: Path, data: str, holdout: float, how: str, seed: int, k: int, least_ratings: int, threads: int | None,
-    as_json: bool, **reading: Any,
-) -> None:  # fmt: skip
-    """Measure a saved RELEASE on DATA: fold everybody in on a part of their ratings, test on the rest."""
+    release: Path,
+    data: str,
+    holdout: float,
+    how: str,
+    seed: int,
+    k: int,
+    least_ratings: int,
+    threads: int | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Evaluate a saved RELEASE on DATA: fold every user in on part of their ratings, test on the rest."""
     check_holdout(holdout, how)
     from dpmf.evaluation import baseline_errors
     from dpmf.evaluation import evaluate as measure

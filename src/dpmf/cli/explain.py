@@ -13,9 +13,9 @@ from dpmf.cli.output import json_option, print_json, say
 @click.argument("release", type=click.Path(path_type=Path))
 @json_option
 def explain(release: Path, as_json: bool) -> None:
-    """Say in plain words what a RELEASE holds and what is promised about it.
+    """Explain in plain words what a RELEASE holds and what is guaranteed.
 
-    A release whose epsilon does not follow from what was done is refused, as by `dpmf verify`.
+    A release whose epsilon does not follow from its events is refused, as by `dpmf verify`.
     """
     from dpmf.model import Release
     from dpmf.model.explain import explain_release
@@ -25,9 +25,14 @@ def explain(release: Path, as_json: bool) -> None:
     sections = explain_release(loaded, name=str(release))
     if as_json:
         words = {section.title: list(section.sentences) for section in sections}
-        print_json({
-            **guarantee.to_json(), "items": len(loaded.items), "factors": loaded.n_factors, "explanation": words,
-        })  # fmt: skip
+        print_json(
+            {
+                **guarantee.to_json(),
+                "items": len(loaded.items),
+                "factors": loaded.n_factors,
+                "explanation": words,
+            }
+        )
         return
     say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
     for section in sections:

@@ -13,20 +13,22 @@ from dpmf.cli.output import json_option, print_json, print_table, say
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def ledger(file: Path, as_json: bool) -> None:
-    """Show what the ledger FILE has recorded: every release, what all cost together, and the cap."""
+    """Show the ledger FILE: every release, their total cost, and the cap."""
     from dpmf.privacy.ledger import Ledger
 
     opened = Ledger(file)
     cap, spent, entries = opened.cap, opened.spent(), opened.entries()
     if as_json:
-        print_json({
-            "cap": cap.epsilon,
-            "delta": cap.delta,
-            "unit": cap.unit,
-            "neighbours": cap.neighbours,
-            "spent": spent,
-            "entries": [{"label": one.label, "date": one.date, **one.guarantee.to_json()} for one in entries],
-        })  # fmt: skip
+        print_json(
+            {
+                "cap": cap.epsilon,
+                "delta": cap.delta,
+                "unit": cap.unit,
+                "neighbours": cap.neighbours,
+                "spent": spent,
+                "entries": [{"label": one.label, "date": one.date, **one.guarantee.to_json()} for one in entries],
+            }
+        )
         return
     rows = [(one.date, one.label, str(one.guarantee)) for one in entries]
     print_table("", ("date", "release", "guarantee"), rows)

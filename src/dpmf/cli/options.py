@@ -8,31 +8,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from dpmf.errors import InvalidArgument
+from dpmf.ratings.formats import FORMAT_NAMES
+from dpmf.ratings.options import ReadOptions
 
 if TYPE_CHECKING:
     from dpmf.model import Release
+    from dpmf.ratings import Ratings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _MOST_DIGITS = 20  # of an amount of memory
 
-_READING = (
+_DATA_OPTIONS = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
     click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items: item,title,genres."),
-    click.option("--format", "format_", type=click.Choice(["csv", "parquet", "netflix", "yahoo"]), help="Layout."),
+    click.option("--format", "format_", type=click.Choice(FORMAT_NAMES), help="File format; recognised if not given."),
     click.option("--delimiter", help="What separates columns of a text file; '\\t' for a tab."),
     click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
-    click.option("--columns", metavar="ROLE=NAME,…",
-                 help="Columns of user, item, rating, timestamp: names, or numbers from 0."),
-    click.option("--duplicates", type=click.Choice(["last", "first", "mean", "error"]), default="last",
-                 show_default=True, help="What to keep when a user rated an item several times."),
+    click.option(
+        "--columns",
+        metavar="ROLE=NAME,…",
+        help="Columns of user, item, rating, timestamp: names, or numbers from 0.",
+    ),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["last", "first", "mean", "error"]),
+        default="last",
+        show_default=True,
+        help="What to keep when a user rated an item several times.",
+    ),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
-)  # fmt: skip
+)
 
 
 split_option = click.option(
@@ -45,40 +57,40 @@ split_option = click.option(
 )
 
 
-def reading_options(function: Function) -> Function:
+def data_options(function: Function) -> Function:
     """Add the options that say how to read DATA; `read_ratings` takes them."""
-    for option in reversed(_READING):
+    for option in reversed(_DATA_OPTIONS):
         function = option(function)
     return function
 
 
-def read_ratings(data: str, *, release: Release | None = None, **options: Any) -> Any:
+def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> Ratings:
     """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
     from dpmf.ratings import Ratings
 
-    if release is not None and options["items"] is not None:
-        raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
-    arguments = reading_arguments(**options)
+    options = parse_data_options(**given)
     if release is not None:
-        arguments["items"] = release.items
+        if options.items is not None:
+            raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
+        options = replace(options, items=release.items)
         if not release.is_implicit:  # its scale is not that of any ratings
-            arguments["scale"] = arguments["scale"] or release.scale
-    return Ratings.read(data, **arguments)
+            options = options.completed({"scale": release.scale})
+    return Ratings.read(data, **vars(options))
 
 
-def reading_arguments(
+def parse_data_options(
     *, scale: str | None, delimiter: str | None, columns: str | None, format_: str | None, **others: Any
-) -> dict[str, Any]:
-    """Return the reading options as arguments of `Ratings.read`."""
+) -> ReadOptions:
+    """Return the options that `data_options` added, as the library takes them."""
     from dpmf.ratings import Scale
 
-    return {
-        "scale": Scale.parse(scale) if scale else None,
-        "delimiter": delimiter.replace("\\t", "\t") if delimiter else None,
-        "columns": parse_columns(columns) if columns else None,
-        "format": format_,
+    return ReadOptions(
+        scale=Scale.parse(scale) if scale else None,
+        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
+        columns=parse_columns(columns) if columns else None,
+        format=format_,
         **others,
-    }
+    )
 
 
 def parse_size(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import read_ratings, reading_options
+from dpmf.cli.options import data_options, read_ratings
 from dpmf.cli.output import METRICS_NOTE, progress
 from dpmf.cli.plot_options import (
     check_kinds,
@@ -152,7 +152,7 @@ def spectrum(sources: tuple[Path, ...], size: str | None, out: Path, **asked: An
 
 @plot.command()
 @click.argument("data")
-@reading_options
+@data_options
 @picture_options
 def popularity(
     data: str, size: str | None, out: Path, title: str | None, as_json: bool, **reading: Any

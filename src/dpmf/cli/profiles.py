@@ -97,7 +97,7 @@ def _read_table(path: Path) -> tuple[Any, Any]:
     """Read lines of user,x1,…,xK, with a header."""
     import numpy as np
 
-    from dpmf.ratings.ids import ids_of_texts
+    from dpmf.ratings.ids import parse_ids
 
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -117,4 +117,4 @@ def _read_table(path: Path) -> tuple[Any, Any]:
             raise InvalidArgument(
                 f"line {number} of {path} should be a user and {factors.shape[1]} numbers, as its first line says"
             ) from None
-    return ids_of_texts([row[0].strip() for _, row in rows[1:]]), factors
+    return parse_ids([row[0].strip() for _, row in rows[1:]]), factors

@@ -23,15 +23,20 @@ from dpmf.errors import InvalidArgument, InvalidRatings
     help="A person's own ratings: a CSV file with the columns item (id or title) and rating; for a release of implicit "
     "feedback the item is enough.",
 )
-@click.option("-k", type=int, default=10, show_default=True, help="How many items.")
+@click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
 @click.option("--only", multiple=True, metavar="ITEM", help="Choose among these items only (repeatable).")
 @click.option("--exclude", multiple=True, metavar="ITEM", help="Leave this item out (repeatable).")
-@click.option("--include-rated", is_flag=True, help="Items already rated may come up again.")
+@click.option("--include-rated", is_flag=True, help="Also recommend items already rated.")
 @json_option
 def recommend(
-    release: Path, ratings_file: Path, k: int, only: tuple[str, ...], exclude: tuple[str, ...], include_rated: bool,
+    release: Path,
+    ratings_file: Path,
+    k: int,
+    only: tuple[str, ...],
+    exclude: tuple[str, ...],
+    include_rated: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
     from dpmf.model import Release
 
@@ -46,19 +51,19 @@ def recommend(
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
 @click.argument("item")
-@click.option("-k", type=int, default=10, show_default=True, help="How many items.")
+@click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
 @json_option
 def similar(release: Path, item: str, k: int, as_json: bool) -> None:
-    """List the items of a RELEASE that are nearest to ITEM (an id or an exact title)."""
+    """List the items of a RELEASE most similar to ITEM (an id or an exact title)."""
     from dpmf.model import Release
 
-    _show(Release.load(release).similar_items(item, k), as_json, nothing="there are no factors to compare this item by")
+    _show(Release.load(release).similar_items(item, k), as_json, nothing="this item has no factors to compare")
 
 
 def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
     """Read a person's ratings: two columns, item and rating, with or without a header line.
 
-    Without `values` only items count, and there may be none but them.
+    Without `values` the ratings are optional and ignored.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_holdout, read_ratings, reading_options, was_given
+from dpmf.cli.options import check_holdout, data_options, read_ratings, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
@@ -103,7 +103,7 @@ _SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as t
     help="Record what a certified run releases here, before anybody is asked.",
 )
 @click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
-@reading_options
+@data_options
 @json_option
 def simulate(
     data: str,
@@ -132,7 +132,7 @@ def simulate(
     from dpmf.federated.simulate.report import report_of
     from dpmf.federated.simulate.trial import n_rounds, plan_trial, run_trial, snapshot_interval
     from dpmf.files import check_replaceable
-    from dpmf.model import release as release_files
+    from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
     from dpmf.runs.saving import check_apart

@@ -11,10 +11,10 @@ from dpmf.cli.chains import ChainOptions, chain_options, check_chains, draw_trac
 from dpmf.cli.groups import CheckpointOptions, MethodOptions, PrivacyOptions, SplitOptions, folder_option, grouped
 from dpmf.cli.options import (
     check_holdout,
+    data_options,
+    parse_data_options,
     parse_settings,
     parse_size,
-    reading_arguments,
-    reading_options,
     split_option,
     was_given,
 )
@@ -56,7 +56,7 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 @click.option("--checkpoint-minutes", type=float, metavar="M", help="Also snapshot after this many minutes.")
 @click.option("--resume", is_flag=True, help="Resume from the newest snapshot in --checkpoint, if there is one.")
 @folder_option("--model", "model", "Where to save the whole model, user factors included. Sensitive.")
-@reading_options
+@data_options
 @json_option
 @grouped(asked=MethodOptions, privacy=PrivacyOptions, profiles=ProfileOptions, chains=ChainOptions,
          split=SplitOptions, snapshots=CheckpointOptions, saving=Saving)  # fmt: skip
@@ -90,7 +90,7 @@ def train(
     checkpoint = checkpoint_of(**vars(snapshots))
     held_out = Split(split.holdout or 0.0, split.how, asked.seed)
     limit = None if memory is None else parse_size(memory)
-    plan = Plan(method, data, reading_arguments(**reading), held_out, limit, saving)
+    plan = Plan(method, data, parse_data_options(**reading), held_out, limit, saving)
     plan.check(threads, checkpoint)
     ledger = None
     if method.modes:  # last of all, because it makes a file

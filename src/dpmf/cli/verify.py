@@ -20,32 +20,33 @@ if TYPE_CHECKING:
     "--public-key",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Ed25519 public key (PEM) of whoever should have signed the release.",
+    help="Ed25519 public key (PEM) that the release should be signed with.",
 )
 @json_option
 def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
-    """Check the files of a RELEASE, recompute epsilon from what was done, and check who signed it.
+    """Check the files of a RELEASE, recompute epsilon from its events, and check its signature.
 
-    The exit code is 0 if everything that can be checked agrees; whether anything is promised at all is what
-    "certified" says.
+    The exit code is 0 if everything that can be checked agrees; "certified" says whether there is a guarantee at all.
     """
     from dpmf.model import Release
-    from dpmf.model.release import is_signed
+    from dpmf.model.release_json import is_signed
     from dpmf.privacy.verify import verify as recompute
 
     guarantee = Release.load(release, public_key=public_key).guarantee
-    # None: there is a signature, and no key to check it with.
+    # None: there is a signature, but no key to check it with.
     signed = True if public_key is not None else None if is_signed(release) else False
     verdict = recompute(guarantee)
     if as_json:
-        print_json({
-            "epsilon": guarantee.epsilon,
-            "delta": guarantee.delta,
-            "recomputed_epsilon": verdict.recomputed_epsilon,
-            "certified": guarantee.certified and verdict.ok,
-            "ok": verdict.ok,
-            "signed": signed,
-        })  # fmt: skip
+        print_json(
+            {
+                "epsilon": guarantee.epsilon,
+                "delta": guarantee.delta,
+                "recomputed_epsilon": verdict.recomputed_epsilon,
+                "certified": guarantee.certified and verdict.ok,
+                "ok": verdict.ok,
+                "signed": signed,
+            }
+        )
     if not verdict.ok:
         raise NotVerified(f"{release} is not verified: {verdict.reason}; do not trust it")
     if not as_json:
@@ -57,8 +58,8 @@ def _print(guarantee: Guarantee, reason: str, signed: bool | None) -> None:
     say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
     say(f"Epsilon: {reason}.")
     if signed:
-        say("Signature: fits the public key, so the release is what the owner of the key signed.")
+        say("Signature: matches the public key, so the release is what the owner of the key signed.")
     elif signed is None:
-        say("Signature: there is one, and it was not checked: name the key with --public-key.", "yellow")
+        say("Signature: present but not checked: pass the key with --public-key.", "yellow")
     if not signed:
-        say("The events are trusted as written: nothing shows that they are what was really done.", "yellow")
+        say("The events are trusted as written: nothing proves that they are what was actually done.", "yellow")

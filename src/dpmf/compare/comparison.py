@@ -31,7 +31,7 @@ from typing import Any
 from dpmf.compare.results import Row, Table
 from dpmf.compare.sweep import Progress, Sweep, sweep
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.journal import alone_in
+from dpmf.engine.journal import locked
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write_text
 from dpmf.methods.snapshots import fingerprint_of
@@ -73,7 +73,7 @@ class Comparison:
         check_replaceable(folder, (*_FILES, *_leftovers(folder), *_pictures(folder)))
         plan.check(ratings)
         identity = _identity(plan, ratings)
-        with alone_in(folder):
+        with locked(folder):
             table = Table(folder / ROWS)
             begun = table.path.exists() and bool(table.rows())
             before = _read(folder / FACTS) if begun else None

@@ -30,7 +30,7 @@ from dpmf.methods import Method
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.runs.memory import forget_peak_memory, peak_memory
 from dpmf.runs.parts import Parts, Split
 from dpmf.runs.training import Arguments, train
@@ -98,7 +98,7 @@ def measured(method: Method, parts: RankedParts, row: Row, arguments: Arguments,
 
 def warm_up(method: Method, train_part: Ratings, arguments: Arguments) -> None:
     """Run a method on a few people's ratings, so that what is compiled for it is not timed with it."""
-    few = of_users(train_part, np.arange(min(_FEW, train_part.n_users)))
+    few = select_users(train_part, np.arange(min(_FEW, train_part.n_users)))
     short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
     if method.n_turns != 1:
         short["n_epochs"] = 1

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpmf.compare.results import REFERENCES, Row
-from dpmf.privacy.guarantee import SEEDED
+from dpmf.privacy import Guarantee
 
 FIGURES = (
     "rmse", "mae", "recall", "ndcg", "coverage", "kld", "kld_top_users", "rmse_top_users",
@@ -98,7 +98,9 @@ def summarize(rows: Iterable[Row]) -> list[Point]:
 
 def is_seeded(row: Row) -> bool:
     """Tell whether the noise of a run came from a seed, so that its epsilon means nothing."""
-    return (row.mode == "certified" and not row.certified) or SEEDED in row.guarantee.get("assumptions", ())
+    if row.mode == "certified":
+        return not row.certified
+    return bool(row.guarantee) and Guarantee.from_json(row.guarantee).seeded
 
 
 def promise_of_row(row: Row) -> tuple[str, ...]:

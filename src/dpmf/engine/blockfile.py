@@ -1,7 +1,7 @@
-"""The block grid on disk: the same blocks as in memory, to be read one at a time.
+"""The block grid on disk: the same blocks as in memory, read one at a time.
 
 A folder with `blocks.bin` (block after block: users, items, codes), `layout.safetensors` and `layout.json`. It is built
-from ratings that come piece by piece, in two passes, with one strip in memory at a time; every block has a checksum.
+in two passes over ratings that come in pieces, with one strip in memory at a time; every block has a checksum.
 
 >>> import tempfile
 >>> from dpmf.ratings.store.pieces import pieces_of
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.buffers import Buffers
+from dpmf.engine.buffers import BufferPool
 from dpmf.engine.grid import Block, checksum_of, distinct_values
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.errors import DamagedFile, InvalidRatings
@@ -41,7 +41,7 @@ from dpmf.files import (
     sha256_of,
     write_text,
 )
-from dpmf.kernels.blocks import count_tiers, deal_strip, mean_on_grid, sum_on_grid
+from dpmf.kernels.blocks import count_tiers, fill_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.ids import Ids
 
@@ -57,11 +57,11 @@ class BlockFile:
     """Blocks on disk.
 
     Attributes:
-        folder: where they are.
+        folder: the folder.
         layout, table, pointers, mean: as in `dpmf.engine.grid.BlockGrid`.
-        checksums: CRC-32 of every block, checked when it is first read.
+        checksums: the CRC-32 of every block, compared when it is first read.
         user_counts, item_counts: ratings per user and per item, by their positions in the ratings.
-        descriptor: of the open file of the blocks.
+        descriptor: the open file of the blocks.
     """
 
     folder: Path
@@ -74,7 +74,7 @@ class BlockFile:
     item_counts: NDArray[np.int64]
     descriptor: int
     _checked: set[int] = field(default_factory=set, init=False)
-    _buffers: Buffers = field(default_factory=Buffers, init=False)
+    _buffers: BufferPool = field(default_factory=BufferPool, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
@@ -82,11 +82,11 @@ class BlockFile:
         """Write the blocks of ratings that come in pieces.
 
         Args:
-            pieces: called twice; each time the same ratings, piece by piece. The users of all pieces together are
-                `user_ids` in the order of their hash, and items are numbered alike in all of them.
+            pieces: yields the ratings piece by piece; called twice. The users of all pieces together are `user_ids`
+                in the order of their hash, and all pieces number items alike.
             user_ids: all users.
             n_items: the number of items in the catalogue.
-            folder: where to write.
+            folder: the folder to write.
             size: T; chosen from the number of ratings unless given.
         """
         tally = _Tally.of(pieces(), n_items)
@@ -96,7 +96,7 @@ class BlockFile:
         pointers, checksums = [0], []
         with new_folder(folder, may_replace=FILES, mode=0o700) as work:
             with (work / "blocks.bin").open("wb") as file:
-                for blocks in _Dealer(layout, tally.table).strips(pieces()):
+                for blocks in _Partitioner(layout, tally.table).strips(pieces()):
                     for block in blocks:
                         content = b"".join(column.tobytes() for column in block)
                         file.write(content)
@@ -121,7 +121,7 @@ class BlockFile:
 
     @classmethod
     def open(cls, folder: Path) -> BlockFile:
-        """Open what `build` wrote; only the layout is read."""
+        """Open a folder that `build` wrote; only the layout is read."""
         facts = read_json(folder / "layout.json")
         if (
             not isinstance(facts, dict)
@@ -136,7 +136,7 @@ class BlockFile:
             raise DamagedFile(f"{folder / 'layout.safetensors'} is damaged: ingest the data again")
         layout = Layout(int(facts["size"]), **{name: tensors.pop(name) for name in _LAYOUT})
         try:
-            # Opened once: if the folder is replaced while a run goes on, the run keeps reading what it began with.
+            # Opened once: if the folder is replaced during a run, the run still reads the file it started with.
             descriptor = os.open(folder / "blocks.bin", os.O_RDONLY)
         except FileNotFoundError:
             raise DamagedFile(f"{folder / 'blocks.bin'} is missing: ingest the data again") from None
@@ -153,7 +153,7 @@ class BlockFile:
 
     @property
     def bytes_per_rating(self) -> int:
-        """How much a rating takes."""
+        """The size of a rating."""
         return sum(kind.itemsize for kind in self._types)
 
     def count(self, strip: int, tier: int) -> int:
@@ -164,7 +164,7 @@ class BlockFile:
     def block(self, strip: int, tier: int) -> Block:
         """Read one block from the disk."""
         place, count = strip * self.size + tier, self.count(strip, tier)
-        content = self._buffers.take(count * self.bytes_per_rating)
+        content = self._buffers.acquire(count * self.bytes_per_rating)
         start = int(self.pointers[place]) * self.bytes_per_rating
         got = os.preadv(self.descriptor, [content.data], start) if count else 0
         with self._lock:
@@ -180,16 +180,16 @@ class BlockFile:
         starts = self.layout.strip_starts, self.layout.tier_starts
         limits = starts[0][strip + 1] - starts[0][strip], starts[1][tier + 1] - starts[1][tier], len(self.table)
         if count and any(column.max() >= limit for column, limit in zip(columns, limits, strict=True)):
-            # Kernels trust what they are given, and a checksum is compared once only.
+            # Kernels do not check indices, and a checksum is compared only once.
             raise DamagedFile(f"block ({strip}, {tier}) of {self.folder} was changed: ingest the data again")
         return Block(*columns)
 
-    def done_with(self, block: Block) -> None:
-        """Say that nobody looks at a block any more, so that its memory can be used for another."""
-        self._buffers.give_back(block.users)
+    def release(self, block: Block) -> None:
+        """Release a block, whose memory is then used for another."""
+        self._buffers.release(block.users)
 
     def fingerprint(self) -> str:
-        """Return a checksum of the ratings, by which a resumed run knows its data."""
+        """Return a checksum of the ratings, by which a resumed run recognises its data."""
         parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, self.checksums)
         return f"{checksum_of(parts):08x}"
 
@@ -203,7 +203,7 @@ class BlockFile:
 
 @dataclass(frozen=True, eq=False)
 class _Tally:
-    """What the first pass finds out."""
+    """The result of the first pass."""
 
     user_counts: NDArray[np.int64]
     item_counts: NDArray[np.int64]
@@ -226,13 +226,13 @@ class _Tally:
         return cls(np.concatenate(users), items, table, mean_on_grid(total, count, scale.lo, scale.hi))
 
 
-class _Dealer:
-    """Deals pieces into the blocks of one strip after the other."""
+class _Partitioner:
+    """Partitions pieces into blocks, strip after strip."""
 
     def __init__(self, layout: Layout, table: NDArray[np.float32]) -> None:
         self._layout = layout
         self._table = table
-        self._tiers = layout.tiers
+        self._tiers = layout.item_tiers
         self._item_places = layout.places_in_tier.astype(layout.item_type)
         self._types = layout.user_type, layout.item_type, type_for_codes(len(table))
         self._parts: list[list[Block]] = [[] for _ in range(layout.size)]
@@ -244,31 +244,29 @@ class _Dealer:
             first = 0
             while first < piece.n_users:
                 while starts[strip + 1] <= done + first:
-                    yield self._finished()
+                    yield self._take_blocks()
                     strip += 1
                 last = min(piece.n_users, int(starts[strip + 1]) - done)
                 self._add(piece, first, last, offset=done + first - int(starts[strip]))
                 first = last
             done += piece.n_users
         for _ in range(strip, self._layout.size):
-            yield self._finished()
+            yield self._take_blocks()
 
     def _add(self, piece: Ratings, first: int, last: int, offset: int) -> None:
-        """Deal users first..last-1 of a piece; they stand `offset` users into the strip."""
-        order, size = np.arange(piece.n_users), self._layout.size
-        counts = count_tiers(piece.indptr, piece.items, order, first, last, self._tiers, size)
+        """Add users first..last-1 of a piece, which begin `offset` users into the strip."""
+        chosen = np.arange(first, last)
+        counts = count_tiers(piece.indptr, piece.items, chosen, self._tiers, self._layout.size)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        users, items, codes = (np.empty(starts[-1], kind) for kind in self._types)
-        deal_strip(
-            piece.indptr, piece.items, piece.values, order, first, last, self._tiers, self._item_places, self._table,
-            starts[:-1].copy(), users, items, codes,
-        )  # fmt: skip
-        users += users.dtype.type(offset)
+        block = Block(*(np.empty(starts[-1], kind) for kind in self._types))
+        by_user, codes = (piece.indptr, piece.items, piece.values), (self._tiers, self._item_places, self._table)
+        fill_strip(*by_user, chosen, *codes, starts[:-1].copy(), *block)
+        block.users[:] += block.users.dtype.type(offset)
         for tier, part in enumerate(self._parts):
             within = slice(starts[tier], starts[tier + 1])
-            part.append(Block(users[within], items[within], codes[within]))
+            part.append(Block(*(column[within] for column in block)))
 
-    def _finished(self) -> list[Block]:
+    def _take_blocks(self) -> list[Block]:
         empty = Block(*(np.empty(0, kind) for kind in self._types))
         blocks = [Block(*map(np.concatenate, zip(empty, *part, strict=True))) for part in self._parts]
         self._parts = [[] for _ in range(self._layout.size)]

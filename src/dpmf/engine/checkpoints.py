@@ -1,7 +1,7 @@
-"""Snapshots of a running training: written in the background, whole or not at all, and checked when read.
+"""Snapshots of a training run: written in the background, atomically, and verified when read.
 
-A checkpoint folder is sensitive: it holds user factors. Inside it each snapshot is a folder of its own that appears by
-one rename, so whatever moment a run is killed at, the newest folder there is a complete snapshot.
+A checkpoint folder is sensitive: it holds user factors. Each snapshot is a folder inside it that appears by one rename,
+so whenever a run is killed, the newest folder there is a complete snapshot.
 
 >>> import tempfile
 >>> plan = Checkpoint(Path(tempfile.mkdtemp()) / "run", resume=True)
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.mapped import MappedRows
+from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.tensorfile import Tensor, read_tensors, write_tensors
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, new_folder, read_json, sha256_of, write_text
@@ -45,10 +45,10 @@ class Checkpoint:
     """Where and how often to snapshot a run.
 
     Attributes:
-        folder: made if need be, readable by its owner only.
-        every_epochs: snapshot after so many epochs …
-        every_seconds: … or after so many seconds, whichever comes first; None for epochs only.
-        resume: go on from the newest snapshot in the folder, if there is one. Without it, the folder must be new.
+        folder: created if it does not exist, readable by its owner only.
+        every_epochs: the number of epochs between snapshots.
+        every_seconds: the number of seconds between snapshots, if that comes first; None for epochs only.
+        resume: resume from the newest snapshot in the folder, if there is one. Otherwise the folder must be new.
     """
 
     folder: Path | str
@@ -64,7 +64,7 @@ class Checkpoint:
         folder = Path(self.folder).absolute()
         parent = next(one for one in (folder, *folder.parents) if one.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            raise InvalidArgument(f"{self.folder} cannot be made: {parent} is not a folder that can be written to")
+            raise InvalidArgument(f"{self.folder} cannot be created: {parent} is not a folder that can be written to")
         if not self.resume and _snapshots_in(folder):
             raise InvalidArgument(f"{self.folder} holds a checkpoint: resume it, or choose another folder")
 
@@ -82,9 +82,9 @@ class Snapshots:
     """The snapshots of one run.
 
     Args:
-        plan: where and how often.
-        identity: what makes two runs the same run: configuration, data, machine. JSON values.
-        may_copy: whether there is memory for a copy of the state.
+        plan: where and how often to write them.
+        identity: what two runs must have in common to be the same run: configuration, data, machine. JSON values.
+        may_copy: whether there is enough memory for a copy of the state.
     """
 
     def __init__(self, plan: Checkpoint, identity: Mapping[str, Any], *, may_copy: bool = True) -> None:
@@ -98,7 +98,7 @@ class Snapshots:
         self._error: BaseException | None = None
 
     def is_due(self, epoch: int) -> bool:
-        """Whether a snapshot should be taken after this epoch. Never while the last one is still being written."""
+        """Whether to take a snapshot after this epoch; never while the previous one is still being written."""
         self._raise_error()
         if self._writer is not None and self._writer.is_alive():
             return False
@@ -107,9 +107,9 @@ class Snapshots:
         return late or epoch - self._last_epoch >= self._plan.every_epochs
 
     def save(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Take the state as it is now, and write it in the background.
+        """Copy the current state, and write the snapshot in the background.
 
-        Training goes on once there is a copy of the state: in memory, or, where there is no room for it or a tensor is
+        Training may continue once this returns. The copy is in memory or, if there is no room for it or a tensor is
         mapped from a disk, in the snapshot's own file.
         """
         self.finish()
@@ -117,16 +117,16 @@ class Snapshots:
         state = tensors if straight else {name: np.array(tensor) for name, tensor in tensors.items()}
         steps = self._steps(epoch, state, dict(facts))
         if straight:
-            # Straight into the file, because a scratch copy would be written and read once more, and take the disk
-            # twice. The system takes the bytes at the speed of its memory while it has some free; what is slow, the
-            # flush to the disk and the checksum, is left to the background.
+            # Straight into the file: a scratch copy would be written and read once more, and take twice the space. The
+            # system accepts bytes at the speed of memory while its cache has room; the slow parts, flushing to the
+            # disk and the checksum, are left to the background.
             next(steps)
         self._last_epoch, self._last_time = epoch, time.monotonic()
         self._writer = threading.Thread(target=self._finish_steps, args=(steps,), name="dpmf-snapshot")
         self._writer.start()
 
     def finish(self) -> None:
-        """Wait until everything is on the disk."""
+        """Wait until the last snapshot is on the disk."""
         if self._writer is not None:
             self._writer.join()
             self._writer = None
@@ -136,12 +136,12 @@ class Snapshots:
         """Return the newest snapshot, or None if there is none.
 
         Args:
-            into: tensors of these names are read into these arrays, which spares the memory of a copy; if anything is
-                raised, what is in them is not to be used.
+            into: arrays to read the tensors of these names into, which saves the memory of a copy. After an error
+                their content is undefined.
 
         Raises:
-            InvalidArgument: it is of another run: other data, configuration, CPU or Numba.
-            DamagedFile: it is damaged.
+            InvalidArgument: the snapshot belongs to another run: other data, configuration, CPU or Numba.
+            DamagedFile: the snapshot is damaged.
         """
         folders = _snapshots_in(self._folder)
         if not folders:
@@ -161,15 +161,15 @@ class Snapshots:
                     "same data and settings, or another folder"
                 )
         if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
-            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to go on from an older snapshot")
+            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to resume from an older snapshot")
         self._last_epoch = epoch
         return Snapshot(epoch, read_tensors(folder / _TENSOR_FILE, names, into), content)
 
     def _steps(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Iterator[None]:
-        """Write a snapshot in two steps; after the first, the tensors are no longer needed."""
+        """Write a snapshot in two steps; the tensors are needed for the first only."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_text(self._folder / "SENSITIVE", _WARNING)
-        # A name with a dot is what a run that was killed had begun to write.
+        # A name with a dot is a partial snapshot of a run that was killed.
         older = [*_snapshots_in(self._folder), *self._folder.glob(".epoch-*")]
         with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
             write_tensors(work / _TENSOR_FILE, tensors)
@@ -207,7 +207,7 @@ class Snapshots:
 
 
 def _differing(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return two values, of two objects only the fields in which they differ."""
+    """Return two values; if both are objects, only the fields in which they differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return one, other
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
@@ -219,7 +219,7 @@ def _snapshots_in(folder: Path) -> list[Path]:
 
 
 def machine_identity() -> dict[str, str]:
-    """Return what bits depend on besides configuration and data: the CPU's features and the compiler's version."""
+    """Return what results depend on besides configuration and data: CPU features and versions."""
     import numba
     from llvmlite import binding
 

@@ -17,7 +17,7 @@ _LINE_BYTES = 4 * FLOATS_PER_LINE
 
 
 def padded(n_factors: int, multiple: int = FLOATS_PER_LINE) -> int:
-    """Return the width of a row of so many factors: rounded up to a multiple, which is whole cache lines."""
+    """Return the width of a row: the number of factors, rounded up to whole cache lines."""
     return -(-n_factors // multiple) * multiple
 
 

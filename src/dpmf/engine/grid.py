@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from dpmf.engine.layout import Layout, type_for_codes
 from dpmf.engine.threads import run_tasks
-from dpmf.kernels.blocks import collect_values, count_tiers, deal_strip, mean_on_grid, sum_on_grid
+from dpmf.kernels.blocks import collect_values, count_tiers, fill_strip, mean_on_grid, sum_on_grid
 from dpmf.ratings import Ratings
 
 _SHORT_TABLE = 1 << 16
 
 
 class Block(NamedTuple):
-    """The ratings of one block: users of the strip, items of the tier, and places in the table of values."""
+    """The ratings of one block: users of the strip, items of the tier, and indices into the table of values."""
 
     users: NDArray[Any]
     items: NDArray[Any]
@@ -40,9 +40,9 @@ class BlockGrid:
     Attributes:
         layout: strips and tiers.
         table: the distinct rating values, ascending, float32.
-        pointers: shape (T·T + 1,), where block (strip, tier) begins: pointers[strip · T + tier].
+        pointers: shape (T·T + 1,), where each block begins: (strip, tier) at pointers[strip · T + tier].
         ratings: all blocks, one after the other.
-        mean: of the values.
+        mean: the mean rating.
     """
 
     layout: Layout
@@ -53,38 +53,36 @@ class BlockGrid:
 
     @classmethod
     def build(cls, ratings: Ratings, *, size: int | None = None, n_threads: int = 1) -> BlockGrid:
-        """Deal ratings into blocks; `size` is chosen from their number unless given."""
+        """Partition ratings into blocks; `size` is chosen from their number unless given."""
         popularity = np.bincount(ratings.items, minlength=ratings.n_items)
         layout = Layout.plan(np.diff(ratings.indptr), popularity, ratings.user_ids.hash_order, size=size)
         table = distinct_values(ratings.values)
-        tiers, starts, T = layout.tiers, layout.strip_starts, layout.size
+        tiers, T = layout.item_tiers, layout.size
+        strips = [layout.user_order[users] for users in layout.strips]
         counts = np.zeros((T, T), np.int64)
 
         def count(strip: int) -> None:
-            counts[strip] = count_tiers(
-                ratings.indptr, ratings.items, layout.user_order, starts[strip], starts[strip + 1], tiers, T
-            )
+            counts[strip] = count_tiers(ratings.indptr, ratings.items, strips[strip], tiers, T)
 
         run_tasks(count, T, n_threads)
         pointers = np.concatenate([[0], np.cumsum(counts)])
         item_places = layout.places_in_tier.astype(layout.item_type)
-        dealt = Block(
+        columns = Block(
             np.empty(len(ratings), layout.user_type),
             np.empty(len(ratings), layout.item_type),
             np.empty(len(ratings), type_for_codes(len(table))),
         )
 
-        def deal(strip: int) -> None:
-            cursors = pointers[strip * T : (strip + 1) * T].copy()
-            deal_strip(
-                ratings.indptr, ratings.items, ratings.values, layout.user_order, starts[strip], starts[strip + 1],
-                tiers, item_places, table, cursors, *dealt,
-            )  # fmt: skip
+        by_user, codes = (ratings.indptr, ratings.items, ratings.values), (tiers, item_places, table)
 
-        run_tasks(deal, T, n_threads)
+        def fill(strip: int) -> None:
+            cursors = pointers[strip * T : (strip + 1) * T].copy()
+            fill_strip(*by_user, strips[strip], *codes, cursors, *columns)
+
+        run_tasks(fill, T, n_threads)
         lo, hi = ratings.scale.lo, ratings.scale.hi
         mean = mean_on_grid(sum_on_grid(ratings.values, lo, hi), len(ratings), lo, hi)
-        return cls(layout, table, pointers, dealt, mean)
+        return cls(layout, table, pointers, columns, mean)
 
     def block(self, strip: int, tier: int) -> Block:
         """Return one block."""
@@ -97,8 +95,8 @@ class BlockGrid:
         """T, the number of strips and of tiers."""
         return self.layout.size
 
-    def done_with(self, block: Block) -> None:
-        """Say that nobody looks at a block any more: it stays where it is."""
+    def release(self, block: Block) -> None:
+        """Do nothing: blocks in memory stay where they are."""
 
     def count(self, strip: int, tier: int) -> int:
         """Return the number of ratings in a block."""
@@ -106,7 +104,7 @@ class BlockGrid:
         return int(self.pointers[place + 1] - self.pointers[place])
 
     def fingerprint(self) -> str:
-        """Return a checksum of the ratings, by which a resumed run knows its data."""
+        """Return a checksum of the ratings, by which a resumed run recognises its data."""
         places = ((strip, tier) for strip in range(self.size) for tier in range(self.size))
         checksums = np.array([checksum_of(self.block(*place)) for place in places], np.uint32)
         parts = (self.layout.user_order, self.layout.item_order, self.table, self.pointers, checksums)

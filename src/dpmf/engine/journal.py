@@ -1,13 +1,13 @@
-"""The journal of a private run: what was started is on the disk before it is, so no process ever starts it again.
+"""The journal of a private run: every stage is recorded on disk before it starts, so that none starts twice.
 
-A snapshot says what a run has; a journal says what it has spent, which is more if the run was stopped in between. It
-lies in the folder of the snapshots, only ever moves forward, and is held by one process at a time.
+A snapshot holds what a run has computed; the journal says what it has spent, which is more if the run stopped between
+snapshots. It is in the folder of the snapshots, only moves forward, and belongs to one process at a time.
 
 >>> import tempfile
 >>> plan = Checkpoint(Path(tempfile.mkdtemp()) / "run", resume=True)
->>> with alone_in(plan.folder):
+>>> with locked(plan.folder):
 ...     open_journal(plan, {"method": "test"}).start(0)
->>> with alone_in(plan.folder):
+>>> with locked(plan.folder):
 ...     open_journal(plan, {"method": "test"}).started
 1
 """
@@ -31,14 +31,14 @@ _LOCK = ".lock"
 
 @dataclass
 class Journal:
-    """What a run has started.
+    """The stages that a run has started.
 
     Attributes:
-        path: of the file.
-        identity: a digest of what makes two runs the same run.
-        run: a name of the run that no other has.
+        path: the file.
+        identity: a digest of what two runs must have in common to be the same run.
+        run: a unique name of the run.
         entered: whether the run is in a ledger.
-        started: how many stages were started, finished or not.
+        started: the number of stages started, finished or not.
     """
 
     path: Path
@@ -48,44 +48,46 @@ class Journal:
     started: int = 0
 
     def start(self, stage: int) -> None:
-        """Write down that a stage is started; when this returns, it is on the disk.
+        """Record that a stage starts; when this returns, the record is on the disk.
 
         Raises:
-            BudgetExceeded: it is not the next one, so it was started before.
+            BudgetExceeded: the stage is not the next one, so it was started before.
         """
         if stage != self.started:
-            raise BudgetExceeded(f"stage {stage} cannot be started: {self.started} were, and none is started twice")
+            raise BudgetExceeded(
+                f"stage {stage} cannot be started: {self.started} stages were started, and none is started twice"
+            )
         self.started += 1
         self.write()
 
     def enter(self) -> None:
-        """Write down that the run is in a ledger."""
+        """Record that the run is in a ledger."""
         if not self.entered:
             self.entered = True
             self.write()
 
     def write(self) -> None:
-        """Put the journal on the disk."""
+        """Write the journal to the disk."""
         content = {"identity": self.identity, "run": self.run, "entered": self.entered, "started": self.started}
         write_text(self.path, dump_json(sealed(content)))
 
 
 @contextlib.contextmanager
-def alone_in(folder: Path | str) -> Iterator[None]:
-    """Keep other processes from the checkpoint in a folder, which is made if need be, until the block ends.
+def locked(folder: Path | str) -> Iterator[None]:
+    """Hold the lock of a checkpoint folder, which is created if it does not exist.
 
     Raises:
-        InvalidArgument: another process is at work there.
+        InvalidArgument: another process holds it.
     """
     from filelock import FileLock, Timeout
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(folder / _LOCK)  # the system drops it when the process ends, however that happens
+    lock = FileLock(folder / _LOCK)  # the system releases it when the process ends, in whatever way
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise InvalidArgument(f"another process is at work in {folder}: wait until it ends") from None
+        raise InvalidArgument(f"another process is using {folder}: wait until it ends") from None
     try:
         yield
     finally:
@@ -93,11 +95,11 @@ def alone_in(folder: Path | str) -> Iterator[None]:
 
 
 def open_journal(plan: Checkpoint, identity: Mapping[str, Any]) -> Journal:
-    """Return the journal of a run, a new one if the folder has none. To be used `alone_in` the folder.
+    """Return the journal of a run, a new one if the folder has none. The caller holds the folder `locked`.
 
     Raises:
-        InvalidArgument: it is of another run, or is not to be resumed.
-        DamagedFile: it is damaged, or missing beside a snapshot.
+        InvalidArgument: the journal belongs to another run, or the plan does not resume it.
+        DamagedFile: the journal is damaged, or missing beside a snapshot.
     """
     path, same = Path(plan.folder) / _FILE, digest_of(identity)
     if path.exists():
@@ -112,7 +114,7 @@ def open_journal(plan: Checkpoint, identity: Mapping[str, Any]) -> Journal:
         if found.identity == same and plan.resume:
             return found  # if nothing was started, the run may be in a ledger all the same
     elif any(path.parent.glob("epoch-*")):
-        raise DamagedFile(f"{path} is missing: what the run has spent is not known, and it cannot go on")
+        raise DamagedFile(f"{path} is missing: what the run has spent is unknown, so it cannot be resumed")
     journal = Journal(path, same, secrets.token_hex(16))
     journal.write()
     return journal
@@ -122,9 +124,9 @@ def _read(path: Path) -> Journal:
     content = read_json(path)
     try:
         if not is_sealed(content):
-            raise ValueError("its content is not what its digest says")
+            raise ValueError("its content does not match its digest")
         return Journal(
             path, str(content["identity"]), str(content["run"]), bool(content["entered"]), int(content["started"])
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"{path} is damaged: {error}; the run cannot go on") from None
+        raise DamagedFile(f"{path} is damaged: {error}; the run cannot be resumed") from None

@@ -1,4 +1,4 @@
-"""How ratings are laid out in blocks: user strips × popularity tiers of items, equal rating mass each.
+"""The layout of the block grid: user strips × popularity tiers of items, with equal shares of the ratings.
 
 Everything here follows from the data alone, never from the number of threads or the machine, so that the same seed
 gives the same bits everywhere. Inside the grid users are numbered by strip and items by popularity; `user_order` and
@@ -12,12 +12,14 @@ gives the same bits everywhere. Inside the grid users are numbered by strip and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-_STRIPS = (8, 16)  # as many as there is work for; up to the second number if blocks stay large
-_LEAST_BLOCK, _LARGE_BLOCK = 20_000, 150_000  # ratings: with fewer, starting a block shows; with more, it does not
+_STRIPS = (8, 16)  # usual and greatest number; the latter only if blocks stay large
+_LEAST_BLOCK = 20_000  # ratings: with fewer, the overhead of a block is noticeable
+_LARGE_BLOCK = 150_000  # ratings: with more, it is not
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Layout:
         *,
         size: int | None = None,
     ) -> Layout:
-        """Lay out ratings of which so many belong to each user and each item.
+        """Return the layout of ratings with these counts.
 
         Args:
             user_counts, item_counts: ratings per user and per item.
@@ -65,7 +67,17 @@ class Layout:
         )
 
     @property
-    def tiers(self) -> NDArray[np.int32]:
+    def strips(self) -> list[slice]:
+        """The users of each strip, in the grid's numbering."""
+        return [slice(*ends) for ends in pairwise(self.strip_starts.tolist())]
+
+    @property
+    def tiers(self) -> list[slice]:
+        """The items of each tier, in the grid's numbering."""
+        return [slice(*ends) for ends in pairwise(self.tier_starts.tolist())]
+
+    @property
+    def item_tiers(self) -> NDArray[np.int32]:
         """The tier of each item, by its position in the ratings."""
         tiers = np.empty(len(self.item_order), np.int32)
         tiers[self.item_order] = np.repeat(np.arange(self.size, dtype=np.int32), np.diff(self.tier_starts))
@@ -73,28 +85,28 @@ class Layout:
 
     @property
     def places_in_tier(self) -> NDArray[np.int64]:
-        """The place of each item within its tier, by its position in the ratings."""
+        """The index of each item within its tier, by its position in the ratings."""
         places = np.empty(len(self.item_order), np.int64)
         places[self.item_order] = np.arange(len(places)) - np.repeat(self.tier_starts[:-1], np.diff(self.tier_starts))
         return places
 
     @property
     def user_type(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest type for a place within a strip."""
+        """The smallest type for an index within a strip."""
         return _type_for(int(np.diff(self.strip_starts).max()))
 
     @property
     def item_type(self) -> np.dtype[np.unsignedinteger]:
-        """The smallest type for a place within a tier."""
+        """The smallest type for an index within a tier."""
         return _type_for(int(np.diff(self.tier_starts).max()))
 
 
 def grid_size(n_ratings: int) -> int:
-    """Return T for so many ratings.
+    """Return T for a number of ratings.
 
-    A block should be worth starting, and a user should have several ratings in it, because the user's row is fetched
-    anew for each block. Eight strips are enough for several threads; where there are ratings in plenty, more strips
-    serve more threads and smaller memories.
+    A block should be worth its overhead, and a user should have several ratings in it, because the user's row is
+    fetched again for each block. Eight strips are enough for several threads; large data sets get more strips, for more
+    threads and smaller memories.
 
     >>> grid_size(100), grid_size(1_000_000), grid_size(10_000_000), grid_size(100_000_000)
     (1, 7, 8, 16)
@@ -105,7 +117,7 @@ def grid_size(n_ratings: int) -> int:
 
 
 def equal_masses(masses: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """Return where each of so many parts begins, and the end, so that parts have about the same mass.
+    """Return the start of each part, and the end, so that parts have about the same mass.
 
     >>> equal_masses(np.array([4, 1, 1, 1, 1]), 2).tolist()
     [0, 1, 5]
@@ -118,7 +130,7 @@ def equal_masses(masses: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 
 
 def type_for_codes(n_values: int) -> np.dtype[np.unsignedinteger]:
-    """Return the smallest type for a place in a table of so many values."""
+    """Return the smallest type for an index into a table of `n_values` values."""
     return np.dtype(np.uint8) if n_values <= 1 << 8 else _type_for(n_values)
 
 

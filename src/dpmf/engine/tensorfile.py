@@ -1,7 +1,7 @@
-"""Tensors in a file, written and read piece by piece: arrays in memory, and rows that are mapped from a disk.
+"""Tensor files, written and read piece by piece: arrays in memory, and rows mapped from a disk.
 
-The format is that of safetensors (the length of a header, the header as JSON, then the bytes of all tensors), which its
-own library reads and writes too, but only with everything in memory.
+The format is safetensors (the length of a header, the header as JSON, then the bytes of all tensors), whose own library
+needs everything in memory.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "x.safetensors"
@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.mapped import MappedRows
+from dpmf.engine.rowfile import MappedRows
 from dpmf.errors import DamagedFile
 
 Tensor = NDArray[Any] | MappedRows
@@ -38,8 +38,8 @@ _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors to a new file, with no more than a piece of mapped rows in memory at a time."""
-    # Wide numbers first, as the library does it, so that all of them start where their type wants to.
+    """Write tensors to a new file, with one piece of mapped rows in memory at a time."""
+    # Wide types first, as the library does, so that every tensor is aligned for its type.
     names = sorted(tensors, key=lambda name: (-_array(tensors[name]).itemsize, name))
     header, end = {}, 0
     for name in names:
@@ -59,7 +59,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
                 for piece in _pieces(tensors[name]):
                     file.write(_bytes_of(np.ascontiguousarray(piece)))
     except OSError as error:
-        # A full disk is noticed by a call that does not know the file's name.
+        # The call that notices a full disk does not know the file's name.
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
@@ -71,10 +71,10 @@ def read_tensors(
     Args:
         path: the file.
         expected: the names of all its tensors.
-        into: where to put some of them, by name, without a copy on the way; the rest are read into new arrays.
+        into: arrays to read some of them into, by name, without a copy; the rest are read into new arrays.
 
     Raises:
-        DamagedFile: it is not such a file, or holds other tensors, or tensors that do not fit into what is given.
+        DamagedFile: the file has another format, holds other tensors, or tensors that do not fit the given arrays.
     """
     if not path.is_file():
         raise DamagedFile(f"{path} is missing")
@@ -104,7 +104,7 @@ def read_tensors(
 
 
 def _read_header(file: IO[bytes], size: int) -> tuple[dict[str, tuple[np.dtype[Any], tuple[int, ...], int]], int]:
-    """Return type, shape and offset of every tensor, and where the tensors begin."""
+    """Return type, shape and offset of every tensor, and the start of the data."""
     start = file.read(_LENGTH.size)
     length = _LENGTH.unpack(start)[0] if len(start) == _LENGTH.size else size
     room = size - _LENGTH.size - length
@@ -134,6 +134,6 @@ def _pieces(tensor: Tensor) -> Iterable[NDArray[Any]]:
 
 
 def _bytes_of(array: NDArray[Any]) -> memoryview:
-    """Return the memory of an array that is contiguous, to read from or to write to."""
-    assert array.flags.c_contiguous  # or it would be a copy, into which one would read in vain
+    """Return the memory of a contiguous array, for reading or writing."""
+    assert array.flags.c_contiguous  # or this would be a copy, and reading into it would be lost
     return array.reshape(-1).view(np.uint8).data

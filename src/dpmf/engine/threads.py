@@ -14,17 +14,13 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmf.engine.feed import Blocks, DiskFeed, MemoryFeed
-from dpmf.engine.schedule import Schedule
 from dpmf.errors import InvalidArgument
 
 _MOST_THREADS = 1024
-_WAKE_SECONDS = 0.1  # how soon the waiting thread notices Ctrl-C
+WAKE_SECONDS = 0.1  # how soon the waiting thread notices Ctrl-C
 
 
 def thread_count(n_threads: int | None) -> int:
@@ -39,7 +35,7 @@ def thread_count(n_threads: int | None) -> int:
 
 
 def available_cpus() -> int:
-    """Return how many CPUs the operating system and the container let this process use."""
+    """Return the number of CPUs that the operating system and the container allow this process."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(affinity, _container_limit() or affinity))
 
@@ -66,80 +62,23 @@ def run_tasks(work: Callable[[int], None], n_tasks: int, n_threads: int) -> None
                 return
             work(task)
 
-    _run(loop, min(n_threads, n_tasks))
+    run_workers(loop, min(n_threads, n_tasks))
 
 
-def run_blocks(
-    visit: Callable[[int, int, Any], float],
-    blocks: Blocks,
-    n_threads: int,
-    capacity: int | None = None,
-    first_tier: int = 0,
-) -> NDArray[np.float64]:
-    """Call visit(strip, tier, block) for every block of an epoch, in an order `Schedule` allows.
+def run_workers(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
+    """Run loop(stopped, number) on several threads, the calling one included.
+
+    The first error sets `stopped` and is raised once all threads have ended; so is Ctrl-C.
 
     Args:
-        visit: what to do with a block.
-        blocks: where they come from.
-        n_threads: how many blocks are visited at a time.
-        capacity: how many ratings may be held at once; a reader then fetches blocks ahead of the workers. None if all
-            blocks are in memory.
-        first_tier: of the epoch, see `dpmf.engine.schedule`.
-
-    Returns:
-        What the calls returned, shape (size, size): the same for any number of threads, from memory or from disk.
+        loop: the work of a thread; returns early if `stopped` is set.
+        n_threads: numbered from 0, which is the calling thread.
     """
-    size = blocks.size
-    n_workers = min(n_threads, size)
-    results = np.zeros((size, size))
-    schedule = Schedule(size, first_tier, n_workers)
-    # Plain locks, because the calling thread works too: Ctrl-C inside a condition or an event would leave it locked.
-    lock = threading.Lock()
-    bells = [threading.Lock() for _ in range(n_workers)]  # locked: nothing has changed since the worker looked
-
-    def ring() -> None:
-        for bell in bells:
-            if bell.locked():
-                bell.release()
-
-    def notify() -> None:
-        with lock:
-            ring()
-
-    def loop(stopped: threading.Event, worker: int) -> None:
-        while True:
-            with lock:
-                bells[worker].acquire(blocking=False)
-                place = schedule.take(feed.is_ready, worker)
-                over = schedule.finished or stopped.is_set()
-            if over:
-                return
-            if place is None:
-                bells[worker].acquire(timeout=_WAKE_SECONDS)
-                continue
-            results[place] = visit(*place, feed.get(*place))
-            feed.release(*place)
-            with lock:
-                schedule.finish(place[0])
-                ring()
-
-    feed: MemoryFeed | DiskFeed = (
-        MemoryFeed(blocks)
-        if capacity is None
-        else DiskFeed(blocks, capacity=capacity, notify=notify, first_tier=first_tier, n_workers=n_workers)
-    )
-    with feed:
-        _run(loop, n_workers)
-    return results
-
-
-def _run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
-    """Run loop(stopped, number) on so many threads, this one among them; pass on the first error, or Ctrl-C."""
     stopped = threading.Event()
     errors: list[BaseException] = []
     started: list[int] = []
     ended: list[int] = []
-    bell = threading.Lock()  # rung when a thread ends; see `run_blocks` for why it is a plain lock
+    ending = threading.Lock()  # released when a thread ends; a plain lock survives Ctrl-C, an event may not
 
     def work(number: int) -> None:
         try:
@@ -148,19 +87,19 @@ def _run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
             errors.append(error)
             stopped.set()
 
-    def work_and_ring(number: int) -> None:
+    def work_and_notify(number: int) -> None:
         work(number)
         ended.append(number)
-        with contextlib.suppress(RuntimeError):  # it rings already
-            bell.release()
+        with contextlib.suppress(RuntimeError):  # released already
+            ending.release()
 
     def wait_for_others() -> None:
         while len(ended) < len(started):
-            bell.acquire(timeout=_WAKE_SECONDS)
+            ending.acquire(timeout=WAKE_SECONDS)
 
     try:
         for number in range(1, n_threads):
-            threading.Thread(target=work_and_ring, args=(number,), name=f"dpmf-{number}", daemon=True).start()
+            threading.Thread(target=work_and_notify, args=(number,), name=f"dpmf-{number}", daemon=True).start()
             started.append(number)
         work(0)
         wait_for_others()

@@ -1,4 +1,4 @@
-"""Metrics, and what to make of them."""
+"""Evaluation: accuracy, ranking and leak figures on held-out ratings."""
 
 from dpmf.evaluation.accuracy import baseline_errors, evaluate, prediction_errors
 

@@ -1,6 +1,6 @@
-"""How good a model or a release is on ratings it has not seen.
+"""The accuracy of a model or a release on held-out ratings.
 
-The figures are for whoever holds the data: no guarantee covers them.
+The figures are for the holder of the data: no guarantee covers them.
 
 >>> import dpmf
 >>> ratings = dpmf.Ratings.of([1, 1, 2, 2, 3], [1, 2, 1, 2, 1], [5, 1, 5, 1, 5], scale=(1, 5))
@@ -42,21 +42,21 @@ def evaluate(
     least_ratings: int = 0,
     n_threads: int | None = None,
 ) -> dict[str, float]:
-    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; of implicit feedback, the last four.
+    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; for implicit feedback, the last four.
 
     With known ratings, also kld, kld_top_users and rmse_top_users, see `dpmf.evaluation.leak`: how much errors on
     known ratings differ from errors on test ratings.
 
-    Predictions are clamped to the scale. Relevant are held-out ratings from three quarters up the scale on, or, for
-    implicit feedback, all of them; candidates are all items of the catalogue that the person has not already rated.
+    Predictions are clamped to the scale. Held-out items are relevant if rated at least three quarters up the scale, or,
+    for implicit feedback, always; candidates are all items of the catalogue that the person has not already rated.
 
     Args:
         model: a model, which knows its users; or a release, into which people are folded with their known ratings.
         test: the held-out ratings.
-        known: the ratings that the model was trained on, from the same split. For a release, which needs them, those to
+        known: the ratings that the model was trained on, from the same split. Required for a release: the ratings to
             fold in.
         k: the length of the lists for ranking figures.
-        least_ratings: test ratings whose user or item has fewer known ratings do not count.
+        least_ratings: test ratings whose user or item has fewer known ratings are left out.
         n_threads: all CPUs by default.
     """
     n_threads = thread_count(n_threads)
@@ -109,41 +109,41 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
 
 
 def popularity_figures(release: Release, known: Ratings, test: Ratings, *, k: int = 10) -> dict[str, float]:
-    """Return what `evaluate` does if everybody is recommended what most people have, for implicit feedback."""
+    """Return the figures of `evaluate` for recommending the most popular items to everybody; implicit feedback."""
     counts = np.bincount(known.items, minlength=known.n_items).astype(np.float32)
     popular = replace(release, item_factors=np.zeros((len(counts), 0), np.float32), item_biases=counts)
     return evaluate(popular, test, known=known, k=k)
 
 
 def baseline_errors(train: Ratings, test: Ratings) -> NDArray[np.float64]:
-    """Return the errors of the free baseline, the mean of one's own training ratings (the midpoint if none)."""
+    """Return the errors of the baseline: each user's mean training rating, or the midpoint without one."""
     return np.asarray(own_means(train)[test.users] - test.values, np.float64)
 
 
 def own_means(train: Ratings) -> NDArray[np.float64]:
-    """Return the mean rating of every user, the midpoint of the scale for those who have none."""
+    """Return the mean rating of every user, or the midpoint of the scale for users without ratings."""
     counts = np.diff(train.indptr)
     sums = row_sums(train.indptr, train.values)
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), train.scale.middle))
 
 
 def by_popularity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
-    """Return how well rare items fare beside popular ones.
+    """Return the rmse by popularity of the item.
 
     Args:
-        train: the ratings that popularity is counted in.
-        test: the held-out ratings,
-        errors: and errors on them, of one or several ways to predict.
+        train: the ratings that define popularity.
+        test: the held-out ratings.
+        errors: errors on the test ratings, one array per predictor.
 
     Returns:
         For the most popular 1 % of the items, those up to 10 %, up to 50 % and the rest: the upper end as a fraction of
-        the catalogue, the number of test ratings, and the rmse of each of the errors (NaN if there is no rating).
+        the catalogue, the number of test ratings, and the rmse of each predictor (NaN without ratings).
     """
     return _by_rank(np.bincount(train.items, minlength=train.n_items), test.items, errors)
 
 
 def by_activity(train: Ratings, test: Ratings, *errors: NDArray[np.float64]) -> list[tuple[float, int, list[float]]]:
-    """Return how well people with few ratings fare beside those with many; as `by_popularity`, of users."""
+    """Return the rmse by activity of the user; as `by_popularity`, for users."""
     return _by_rank(np.diff(train.indptr), test.users, errors)
 
 
@@ -162,7 +162,7 @@ def _by_rank(
 
 
 def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:
-    """Return a model as it is; of a release, one whose users are folded in from their known ratings."""
+    """Return a model unchanged; for a release, a model whose users are folded in from their known ratings."""
     if isinstance(model, Model):
         return model
     if known is None:
@@ -173,7 +173,7 @@ def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_thre
 
 
 def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
-    """Refuse ratings whose positions mean other users or items: kernels would read beside the factors."""
+    """Refuse ratings of other users or items: kernels would read out of bounds."""
     if ratings.user_ids != users or ratings.catalogue.ids != release.items.ids:
         raise InvalidArgument("ratings and model have different users or items: use both parts of one split")
 
@@ -184,7 +184,7 @@ def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 
 
 def _rows(model: Model, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the seen items of some users as a list of their own."""
+    """Return the seen items of some users (CSR)."""
     counts = np.diff(model.seen_indptr)
     chosen = np.zeros(len(counts), np.bool_)
     chosen[places] = True

@@ -1,9 +1,9 @@
-"""How much a model's errors tell about which ratings it was trained on: the measure of Balu and Furon (2016).
+"""How much a model's errors reveal about which ratings it was trained on: the measure of Balu and Furon (2016).
 
-Errors on ratings that were learnt from, and errors on ratings that were not, are described by a Gaussian each; the
-divergence between the two is the information, in nats, that an error gives on average about whether its rating was
-among those learnt from. It is measured on average, over one model and one split: it promises nothing to anybody, and a
-model that tells everything about a few people may have a small one.
+A Gaussian is fitted to the errors on training ratings, and another to the errors on held-out ratings; the divergence
+between the two is the information, in nats, that an error gives on average about whether its rating was used for
+training. It is an average, over one model and one split, and no guarantee: a model that reveals everything about a few
+people may have a small divergence.
 
 >>> from dpmf.methods import SGD
 >>> from dpmf.ratings.synthetic import make
@@ -32,7 +32,7 @@ _TOP = 0.1  # of the users
 
 
 def leak_figures(model: Model, train: Ratings, test: Ratings, *, n_threads: int) -> dict[str, float]:
-    """Return kld, and kld_top_users and rmse_top_users: those of the tenth of the users with the most ratings."""
+    """Return kld, and kld_top_users and rmse_top_users for the tenth of the users with the most ratings."""
     top = top_users(train)
     learnt, unseen = _moments(model, train, top, n_threads), _moments(model, test, top, n_threads)
     return {
@@ -43,7 +43,7 @@ def leak_figures(model: Model, train: Ratings, test: Ratings, *, n_threads: int)
 
 
 def top_users(train: Ratings) -> NDArray[np.bool_]:
-    """Return who is among the tenth of the users, at least one, with the most ratings; of equals, the first.
+    """Return a mask of the tenth of the users, at least one, with the most ratings; ties go to the first.
 
     >>> ratings = Ratings.of([1, 1, 2], [1, 2, 1], [5, 3, 3], scale=(1, 5))
     >>> top_users(ratings).tolist()
@@ -56,7 +56,7 @@ def top_users(train: Ratings) -> NDArray[np.bool_]:
 
 
 def frequent(known: Ratings, test: Ratings, least: int) -> Ratings:
-    """Return the test ratings whose user and whose item both have so many known ratings at least."""
+    """Return the test ratings whose user and item both have at least `least` known ratings."""
     users = np.diff(known.indptr) >= least
     items = np.bincount(known.items, minlength=known.n_items) >= least
     return test.select(users[test.users] & items[test.items])

@@ -1,7 +1,7 @@
-"""Measures of accuracy and of ranking, on plain arrays.
+"""Accuracy and ranking metrics on plain arrays.
 
 Ranked lists are rows of item numbers, best first, -1 where a list is short. Relevant items are given per person as in
-`Ratings`: an `indptr` and a flat, per person ascending list of items. People without a relevant item do not count.
+`Ratings`: an `indptr` and a flat, per person ascending list of items. People without a relevant item are left out.
 
 >>> ranked = np.array([[3, 1, 2]])
 >>> recall(ranked, np.array([0, 2]), np.array([1, 5]))
@@ -40,7 +40,7 @@ def gaussian_divergence(mean: float, variance: float, other_mean: float, other_v
 
 
 def error_cdf(errors: NDArray[np.floating[Any]], at: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Return the share of errors whose size is at most each of the values given.
+    """Return the share of errors whose absolute value is at most each given value.
 
     >>> error_cdf(np.array([0.5, -1.0, 2.0, 0.0]), np.array([0.0, 1.0])).tolist()
     [0.25, 0.75]
@@ -69,9 +69,9 @@ def recall(ranked: NDArray[Any], indptr: NDArray[np.int64], relevant: NDArray[An
 
 
 def ndcg(ranked: NDArray[Any], indptr: NDArray[np.int64], relevant: NDArray[Any]) -> float:
-    """Return the mean discounted gain, as a share of the best a list of that length could have.
+    """Return the mean normalized discounted cumulative gain.
 
-    A relevant item at place p, from 1, gains 1 / log2(p + 1).
+    A relevant item at rank p, from 1, gains 1 / log2(p + 1); the sum is divided by that of an ideal list.
     """
     counts, asked = _counts(indptr)
     gains = 1.0 / np.log2(np.arange(ranked.shape[1]) + 2.0)
@@ -88,7 +88,7 @@ def hit_rate(ranked: NDArray[Any], indptr: NDArray[np.int64], relevant: NDArray[
 
 
 def coverage(ranked: NDArray[Any], n_items: int) -> float:
-    """Return the share of all items that are in anybody's list."""
+    """Return the share of all items that appear in any list."""
     return len(np.unique(ranked[ranked >= 0])) / n_items
 
 

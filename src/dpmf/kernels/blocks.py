@@ -1,9 +1,9 @@
-"""Dealing ratings into the blocks of the grid, in compact form.
+"""Partitioning ratings into the blocks of the grid, in compact form.
 
 >>> import numpy as np
 >>> indptr, items = np.array([0, 2, 3]), np.array([0, 1, 1], np.int32)
 >>> tiers = np.array([0, 1], np.int32)
->>> count_tiers(indptr, items, np.array([1, 0]), 0, 2, tiers, 2).tolist()
+>>> count_tiers(indptr, items, np.array([1, 0]), tiers, 2).tolist()
 [1, 2]
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.jit import kernel
 
 _STEPS = 1 << 24
-_RECENT = 1 << 10  # how many values met before are looked up without a search
+_RECENT = 1 << 10  # slots of a cache of values, which saves a search
 
 
 @kernel
@@ -47,7 +47,7 @@ def collect_values_reference(values: NDArray[np.float32]) -> NDArray[np.float32]
 
 @kernel
 def sum_on_grid(values: NDArray[np.float32], lo: float, hi: float) -> int:
-    """Return the sum of the values as whole steps of 2^-24 of the scale above `lo`: exact, so in any order the same."""
+    """Return the sum of the values in steps of 2^-24 of the scale above `lo`: exact, hence the same in any order."""
     total = np.int64(0)
     for value in values:
         total += np.int64(np.rint((np.float64(value) - lo) / (hi - lo) * _STEPS))
@@ -60,7 +60,7 @@ def sum_on_grid_reference(values: NDArray[np.float32], lo: float, hi: float) -> 
 
 
 def mean_on_grid(total: int, count: int, lo: float, hi: float) -> float:
-    """Return the mean of so many values with this `sum_on_grid`.
+    """Return the mean of `count` values with this `sum_on_grid`.
 
     >>> mean_on_grid(sum_on_grid(np.array([1, 2, 4.5], np.float32), 1.0, 5.0), 3, 1.0, 5.0)
     2.5
@@ -70,7 +70,7 @@ def mean_on_grid(total: int, count: int, lo: float, hi: float) -> float:
 
 @kernel
 def _slot(value: np.float32) -> int:
-    """Return a small hash of a rating, for a cache of values met before."""
+    """Return a small hash of a rating, for a cache of values."""
     return int(np.int64(value * np.float32(100)) & np.int64(_RECENT - 1))
 
 
@@ -78,24 +78,20 @@ def _slot(value: np.float32) -> int:
 def count_tiers(
     indptr: NDArray[np.int64],
     items: NDArray[np.int32],
-    user_order: NDArray[np.int64],
-    first: int,
-    last: int,
+    strip: NDArray[np.int64],
     tiers: NDArray[np.int32],
     size: int,
 ) -> NDArray[np.int64]:
-    """Return how many ratings the users at places first..last-1, one strip, have in every tier.
+    """Return the number of ratings in every tier by the users of a strip.
 
     Args:
         indptr, items: the ratings by user.
-        user_order: users in the order of the grid.
-        first, last: places in that order.
+        strip: the users, as positions in the ratings.
         tiers: tier of each item.
         size: the number of tiers.
     """
     counts = np.zeros(size, np.int64)
-    for place in range(first, last):
-        i = user_order[place]
+    for i in strip:
         for p in range(indptr[i], indptr[i + 1]):
             counts[tiers[items[p]]] += 1
     return counts
@@ -109,13 +105,11 @@ def count_tiers_reference(
 
 
 @kernel
-def deal_strip(
+def fill_strip(
     indptr: NDArray[np.int64],
     items: NDArray[np.int32],
     values: NDArray[np.float32],
-    user_order: NDArray[np.int64],
-    first: int,
-    last: int,
+    strip: NDArray[np.int64],
     tiers: NDArray[np.int32],
     item_places: NDArray[Any],
     table: NDArray[np.float32],
@@ -124,16 +118,16 @@ def deal_strip(
     block_items: NDArray[Any],  # out
     block_codes: NDArray[Any],  # out
 ) -> None:
-    """Write the ratings of the users at places first..last-1, one strip, to its blocks.
+    """Write the ratings of the users of a strip to its blocks.
 
     `cursors` holds where each tier's block begins, and afterwards where it ends. Users are numbered from the strip's
-    first, items from their tier's first (`item_places`), values by their place in the table. Within a block ratings
-    keep the order of users, and for one user the order they came in.
+    first, items from their tier's first (`item_places`), values by their index in the table. Within a block, ratings
+    are in the order of users, and for one user in their original order.
     """
     recent = np.full(_RECENT, np.nan, np.float32)
     codes = np.empty(_RECENT, np.int64)
-    for place in range(first, last):
-        i = user_order[place]
+    for place in range(len(strip)):
+        i = strip[place]
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
             to = cursors[tiers[j]]
@@ -141,18 +135,18 @@ def deal_strip(
             if recent[slot] != values[p]:
                 recent[slot] = values[p]
                 codes[slot] = np.searchsorted(table, values[p])
-            block_users[to] = place - first
+            block_users[to] = place
             block_items[to] = item_places[j]
             block_codes[to] = codes[slot]
             cursors[tiers[j]] = to + 1
 
 
-def deal_reference(
+def fill_reference(
     users: NDArray[np.int32],
     items: NDArray[np.int32],
     user_places: NDArray[np.int64],
     user_strips: NDArray[np.int32],
     tiers: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """Return the order in which `deal_strip`, called for every strip, puts ratings sorted by user."""
+    """Return the order in which `fill_strip`, called for every strip, puts ratings sorted by user."""
     return np.lexsort((user_places[users], tiers[items], user_strips[users]))

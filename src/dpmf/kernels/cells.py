@@ -1,8 +1,8 @@
-"""Numbers that are scattered over a table, read and added to in vectors of sixteen: the parts of `dpmf.kernels.sketch`.
+"""Cells of a table, gathered and updated in vectors of sixteen: the primitives of `dpmf.kernels.sketch`.
 
 A list of places says where in the table the numbers are: in its lower 31 bits, while the highest says whether the
 number has the opposite sign. Lines of sixteen places follow each other, those of a row first, then those of the next
-row. As in `dpmf.kernels.rows` the instructions are spelt out: left to itself the compiler handles one number at a time.
+row. As in `dpmf.kernels.rows` the instructions are explicit: on its own, the compiler handles one number at a time.
 Reading gathers, and writing scatters; but where two places of a line are the same, numbers are added one by one.
 
 >>> import numpy as np
@@ -42,12 +42,12 @@ def locate(
 ) -> Any:
     """Write the places of a key by the hash functions begin..begin+count-1; `dpmf.kernels.sketch` has the formula.
 
-    Returns whether a place comes twice in one of the lines.
+    Returns whether one of the lines has a place twice.
 
     Args:
         numbers: uint64 array, shape (4·n,): all a, all a', all b, and where the row of each function begins.
         begin, count: count is a multiple of 16.
-        compared: how many of them, from the first on, are looked at for places that come twice; a multiple of 16.
+        compared: the number of them, from the first, that are checked for repeated places; a multiple of 16.
         key, width: uint64, the width below 2³².
         places: uint32 (out), written from `start` on.
     """
@@ -144,7 +144,7 @@ def add_everywhere(typingctx: Any, cells: Any, places: Any, start: Any, depth: A
 
 @emitted
 def add_apart(typingctx: Any, cells: Any, places: Any, start: Any, depth: Any, lines: Any, change: Any) -> Any:
-    """Do what `add_everywhere` does, quicker, where no place comes twice in a line."""
+    """Do what `add_everywhere` does, faster; no line may have a place twice."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         table = context.make_array(cells)(context, builder, args[0]).data
@@ -223,7 +223,7 @@ def move(typingctx: Any, u: Any, v: Any, change: Any, lines: Any, gain: Any, los
 
 @emitted
 def prefetch_cells(typingctx: Any, cells: Any, places: Any, start: Any, count: Any) -> Any:
-    """Ask for the cache lines of cells[places[start:start + count]], which will be written soon."""
+    """Prefetch the cache lines of cells[places[start:start + count]], which will be written soon."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         where = context.make_array(places)(context, builder, args[1]).data
@@ -276,7 +276,7 @@ def _scatter(builder: Any, table: Any, where: Any, numbers: Any) -> None:
 
 
 def _comes_twice(builder: Any, places: Any) -> Any:
-    """Return whether two of sixteen numbers are the same, by comparing them with themselves turned round."""
+    """Return whether two of sixteen numbers are equal, by comparing them with rotations of themselves."""
     found = ir.Constant(_EVERYTHING.type, [0] * FLOATS_PER_LINE)
     for turn in range(1, FLOATS_PER_LINE // 2 + 1):
         order = [(part + turn) % FLOATS_PER_LINE for part in range(FLOATS_PER_LINE)]

@@ -65,7 +65,7 @@ def step_rows(
     """Move rows start..stop-1; return the sum of their e².
 
     Args:
-        indptr, columns, values: ratings of this side's rows, as in `dpmf.engine.sides.Side`, centred.
+        indptr, columns, values: ratings of this side's rows, as in `dpmf.engine.sparse.SparseRows`, centred.
         own, others: shapes (rows, width) and (columns, width), finite, as they were before this step.
         shortened: s_j, one for each row of the other side.
         steps, penalties: one for each row of this side.

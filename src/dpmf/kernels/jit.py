@@ -32,5 +32,5 @@ def _compiled(function: Function, *, fastmath: bool) -> Function:
     in_file = not function.__code__.co_filename.startswith("<")
     try:
         return cast(Function, numba.njit(nogil=True, cache=in_file, fastmath=fastmath)(function))
-    except RuntimeError:  # a read-only installation and no home: compile anew in every process
+    except RuntimeError:  # a read-only installation and no home: every process compiles
         return cast(Function, numba.njit(nogil=True, cache=False, fastmath=fastmath)(function))

@@ -1,4 +1,4 @@
-"""Langevin dynamics on factor rows, in the vectors of `dpmf.kernels.rows`: keeping a row up to date, and one step.
+"""Langevin dynamics on factor rows, in the vectors of `dpmf.kernels.rows`: catching up with noise, and one step.
 
 >>> import numpy as np
 >>> from dpmf.kernels.jit import kernel
@@ -92,7 +92,7 @@ def refresh(
 
 
 class _Owed(NamedTuple):
-    """A row, and what it is owed, named as in `refresh`; the last two in all places of a vector."""
+    """A row and the pull and noise it is owed, named as in `refresh`; the last two are vectors of copies."""
 
     row: Row
     noise: Row
@@ -132,7 +132,7 @@ def drift(
 
     Args:
         U, V: flat float32 arrays (out) with the rows U[u_start:u_start + width] and V[v_start:v_start + width].
-        v_next: where the row of V begins that will be wanted soon; it is fetched into the cache on the way.
+        v_next: where the row of V begins that is needed soon; it is prefetched.
         width: the number of factors, a multiple of 16.
         target, least, most, step: float32.
     """

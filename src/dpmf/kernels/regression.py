@@ -62,7 +62,7 @@ def solve_given(
     """Solve (A_j + ridge I + spread A_j⁻¹) v_j = right_j for rows start..stop-1, by Cholesky in double precision.
 
     Args:
-        indptr, columns: who rated what, as in `dpmf.engine.sides.Side`.
+        indptr, columns: who rated what, as in `dpmf.engine.sparse.SparseRows`.
         start, stop: the rows.
         U: shape (columns, at least K).
         ridge: above 0, unless `spread` is.

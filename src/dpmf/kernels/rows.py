@@ -1,8 +1,8 @@
 """Operations on factor rows in explicit vectors of sixteen floats, one cache line each.
 
-Left to itself the compiler vectorises these loops now well, now badly, and cannot know that a user's row and an item's
-row never overlap. So the instructions are spelt out, in LLVM's portable vector form: any CPU runs them, and sums are
-formed in the same order on each. Rows of up to eight lines stay in registers from the first read to the last write.
+On its own the compiler vectorises these loops unevenly, and cannot know that a user's row and an item's row never
+overlap. So the instructions are explicit, in LLVM's portable vector form: any CPU runs them, and sums are formed in the
+same order on each. Rows of up to eight lines stay in registers from the first read to the last write.
 
 Item rows may be stored in sixteen bits per factor (bfloat16, the upper half of a float32), two lines in one: word k
 of a pair holds factor k of the first line in its lower half and factor k of the second line in its upper half. They
@@ -52,7 +52,7 @@ def pack(rows: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 def unpack(words: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Return what `pack` packed, as float32.
+    """Return packed rows as float32.
 
     >>> unpack(pack(np.full((1, 32), 3.14159, np.float32)))[0, :2].tolist()
     [3.140625, 3.140625]
@@ -79,7 +79,7 @@ def descend(
     Args:
         U: flat float32 array (out) with the row U[u_start:u_start + width].
         V: flat array (out) whose row begins at v_start: float32, or uint32 for a packed row of width / 2 words.
-        v_next: where the row of V begins that will be wanted soon; it is fetched into the cache on the way.
+        v_next: where the row of V begins that is needed soon; it is prefetched.
         width: the number of factors, a multiple of 16, or of 32 if V is packed.
         target, keep, step: float32.
         state: 16 non-zero uint32 (out), from which random numbers for rounding come; used only if V is packed.
@@ -154,7 +154,7 @@ class Row:
             self.store_vector(words, self._vector_of(first, place))
 
     def prefetch(self, first: Any, count: int) -> None:
-        """Ask for the cache lines of `count` lines from line `first` on, soon to be written."""
+        """Prefetch `count` lines from line `first` on, which will be written soon."""
         builder = self._builder
         write, medium_locality, data_cache = _INT32(1), _INT32(2), _INT32(1)
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INT32, _INT32, _INT32])

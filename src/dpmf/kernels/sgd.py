@@ -9,9 +9,9 @@ step eta, penalty lambda, unit s of the rating scale. One rating moves
 both factor rows from their old values. This is plain SGD on ratings divided by s, written in the ratings' own units
 (factors grow with √s, biases with s), so that one eta and one lambda serve every scale.
 
-The ratings of a block stand by user. They are visited from several places in turn, `lanes`: of n ratings the first,
-the one at n/lanes, the one at 2n/lanes, …, then the second, and so on. Neighbours in this order belong to different
-users, so the processor can begin one while it still finishes another, and every lane's user stays in the cache.
+The ratings of a block are ordered by user. They are visited in several lanes in turn: of n ratings the first, the one
+at n/lanes, the one at 2n/lanes, …, then the second, and so on. Neighbours in this order belong to different users, so
+the processor can start one while it still finishes another, and every lane's user stays in the cache.
 
 >>> import numpy as np
 >>> U, V, b, c = np.ones((1, 2)), np.ones((1, 2)), np.zeros(1), np.zeros(1)
@@ -41,7 +41,7 @@ _LONG_ROW = 384
 
 @kernel
 def lanes_for(width: Any) -> int:
-    """Return how many lanes serve rows of so many floats: short rows wait for each other, long ones crowd the cache.
+    """Return the number of lanes for rows of `width` floats; long rows would crowd each other out of the cache.
 
     >>> lanes_for(64), lanes_for(1024)
     (4, 1)
@@ -63,25 +63,35 @@ class Step(NamedTuple):
 
     @classmethod
     def of(cls, mean: float, eta: float, lam: float, unit: float) -> Step:
-        """Make one from plain numbers."""
+        """Convert plain numbers."""
         return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(unit))
 
 
+class _Run(NamedTuple):
+    """What the visits of a block share, besides its ratings: flat rows, biases, and the numbers of an update."""
+
+    U: Any
+    V: Any
+    b: Any
+    c: Any
+    width: Any
+    stride: Any
+    mean: Any
+    eta: Any
+    keep: Any
+    factor_eta: Any
+    state: Any
+
+
 @numba.njit(inline="always")
-def _visit(
-    p: Any, stop: Any, users: Any, items: Any, codes: Any, table: Any, U: Any, V: Any, b: Any, c: Any,
-    width: Any, stride: Any, mean: Any, eta: Any, keep: Any, factor_eta: Any, state: Any,
-) -> Any:  # fmt: skip
-    i = users[p]
-    j = items[p]
-    coming = items[min(p + _VISITS_AHEAD, stop - 1)]
-    target = table[codes[p]] - mean - b[i] - c[j]
-    e = descend(
-        U, np.int64(i) * width, V, np.int64(j) * stride, np.int64(coming) * stride, width,
-        target, keep, factor_eta, state,
-    )  # fmt: skip
-    b[i] = keep * b[i] + eta * e
-    c[j] = keep * c[j] + eta * e
+def _visit(p: Any, users: Any, items: Any, codes: Any, table: Any, run: Any) -> Any:
+    i, j = users[p], items[p]
+    coming = items[min(p + _VISITS_AHEAD, len(codes) - 1)]
+    target = table[codes[p]] - run.mean - run.b[i] - run.c[j]
+    u, v, v_next = np.int64(i) * run.width, np.int64(j) * run.stride, np.int64(coming) * run.stride
+    e = descend(run.U, u, run.V, v, v_next, run.width, target, run.keep, run.factor_eta, run.state)
+    run.b[i] = run.keep * run.b[i] + run.eta * e
+    run.c[j] = run.keep * run.c[j] + run.eta * e
     return np.float64(e) * np.float64(e)
 
 
@@ -98,45 +108,37 @@ def sgd_block(
     step: Step,
     seed: np.uint64,
 ) -> float:
-    """Visit the ratings of a block; return the sum of e² as met on the way.
+    """Visit the ratings of a block; return the sum of e², each before its update.
 
     Args:
         users, items: shape (n,), rows of U and V; unsigned integers.
-        codes: shape (n,), places in the table of rating values.
+        codes: shape (n,), indices into the table of rating values.
         table: the values.
-        U, V: shape (rows, width), contiguous, width a multiple of 16; columns beyond the model's K hold zeros and keep
-            them. V is float32, or uint32 words, see `dpmf.kernels.rows`.
+        U, V: shape (rows, width), contiguous, width a multiple of 16; columns beyond the model's K are zero and stay
+            so. V is float32, or uint32 words, see `dpmf.kernels.rows`.
         b, c: biases of users and items.
         step: mean, eta, lambda and unit of the module's formulas.
         seed: of the rounding of a 16-bit V.
     """
-    width = np.int64(U.shape[1])
-    stride = np.int64(V.shape[1])
-    flat_U = U.reshape(U.size)
-    flat_V = V.reshape(V.size)
-    keep = np.float32(1) - step.eta * step.lam
-    factor_eta = step.eta / step.unit
+    width, stride = np.int64(U.shape[1]), np.int64(V.shape[1])
     state = np.empty(FLOATS_PER_LINE, np.uint32)
     for place in range(FLOATS_PER_LINE):
         state[place] = np.uint32(((seed >> np.uint64(32)) + np.uint64(place) * np.uint64(0x9E3779B9)) | np.uint64(1))
+    keep, factor_eta = np.float32(1) - step.eta * step.lam, step.eta / step.unit
+    flat_U, flat_V = U.reshape(U.size), V.reshape(V.size)
+    run = _Run(flat_U, flat_V, b, c, width, stride, step.mean, step.eta, keep, factor_eta, state)
     squared = 0.0
     length = len(codes) // LANES if lanes_for(width) == LANES else 0
     for turn in range(length):
         for lane in range(LANES):
-            squared += _visit(
-                lane * length + turn, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
-                width, stride, step.mean, step.eta, keep, factor_eta, state,
-            )  # fmt: skip
+            squared += _visit(lane * length + turn, users, items, codes, table, run)
     for p in range(LANES * length, len(codes)):
-        squared += _visit(
-            p, len(codes), users, items, codes, table, flat_U, flat_V, b, c,
-            width, stride, step.mean, step.eta, keep, factor_eta, state,
-        )  # fmt: skip
+        squared += _visit(p, users, items, codes, table, run)
     return squared
 
 
 def visiting_order(count: int, lanes: int) -> Iterator[int]:
-    """Yield the places of a block's ratings in the order `sgd_block` visits them.
+    """Yield the indices of a block's ratings in the order in which `sgd_block` visits them.
 
     >>> list(visiting_order(7, 3))
     [0, 2, 4, 1, 3, 5, 6]
@@ -158,7 +160,7 @@ def sgd_block_reference(
     step: Step,
     lanes: int,
 ) -> float:
-    """Do what `sgd_block` does, in the precision of the arrays given."""
+    """Do what `sgd_block` does, in the precision of the given arrays."""
     mean, eta, lam, unit = step
     squared = 0.0
     for p in visiting_order(len(codes), lanes):

@@ -1,21 +1,21 @@
 """Stochastic gradient Langevin dynamics on the ratings of one block.
 
-The density to sample from is exp(-E), with e = r - b_i - c_j - u_i·v_j, ratings in units in which the scale is centred,
+The target density is exp(-E), with e = r - b_i - c_j - u_i·v_j, ratings in units in which the scale is centred,
 
     E = s Σ w_i min(max(e, r - high), r - low)² + Σ_ik P_k u_ik² + Σ_jk Q_k v_jk² + p Σ_i b_i² + q Σ_j c_j²:
 
-predictions count as if they ended at `low` and `high`, so that no rating can cost more than a known amount. One step of
-Langevin dynamics is θ ← θ - (η/2) ∇E + N(0, η). With the gradient of the squared errors estimated from one of N
-ratings, and h = N η, a rating whose prediction is inside the limits moves
+predictions are cut off at `low` and `high`, so that the cost of a rating is bounded. One step of Langevin dynamics
+is θ ← θ - (η/2) ∇E + N(0, η). With the gradient of the squared errors estimated from one of N ratings, and h = N η, a
+rating whose prediction is inside the limits moves
 
     u_i += h s w_i e v_j,    v_j += h s w_i e u_i,    b_i += h s w_i e,    c_j += h s w_i e,
 
 and at every step every row is pulled towards 0 by its prior, u ← (1 - h P / N) u and so on, and gets noise of variance
-h / N, times a temperature, on every coordinate. That needs no rating, so it is added up: a row's clock tells at which
-step of the epoch it was last brought up to date, and when it is read next it gets one pull, by x = t h P / N for t
-steps, and one draw, of variance t (1 - x/2) h / N, which leaves the prior as it is; unless the steps are few, and wait
-for more. Steps are numbered in the order of the epoch, blocks by `dpmf.engine.schedule` and ratings inside a block as
-`dpmf.kernels.sgd` visits them. What the kernels compute is said plainly in `dpmf.kernels.sgld_reference`.
+h / N, times a temperature, on every coordinate. That needs no rating, so it is accumulated: a row's clock is the step
+of the epoch at which it was last brought up to date, and when it is read next it gets one pull, by x = t h P / N for t
+steps, and one draw, of variance t (1 - x/2) h / N, which leaves the prior invariant; unless the steps are few, which
+wait for more. Steps are numbered in the order of the epoch, blocks by `dpmf.engine.schedule` and ratings inside a block
+as `dpmf.kernels.sgd` visits them. `dpmf.kernels.sgld_reference` computes the same in plain NumPy.
 
 >>> Dynamics.of(0.01, 1.0, 1e-8, 1e-8, 2.0, 2.0, -3.0, 3.0).step
 np.float32(0.01)
@@ -37,7 +37,7 @@ from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sgd import LANES, lanes_for
 
 _VISITS_AHEAD = 2  # in each lane
-VISITS_AT_ONCE = 32  # a group, for which numbers are drawn, or found in the table, at once; a word has two signs each
+VISITS_AT_ONCE = 32  # a group, which shares one draw or one place in the table; a word has two signs for each visit
 _TURNS_AT_ONCE = VISITS_AT_ONCE // LANES
 
 
@@ -45,9 +45,9 @@ class Side(NamedTuple):
     """Users, or items.
 
     Attributes:
-        factors: shape (rows, width), contiguous, width a multiple of 16; columns beyond K hold zeros and keep them.
+        factors: shape (rows, width), contiguous, width a multiple of 16; columns beyond K are zero and stay so.
         biases: shape (rows,).
-        clocks: shape (rows,), int64, up to which step of the epoch a row is up to date.
+        clocks: shape (rows,), int64, the step of the epoch up to which a row is up to date.
         prior: shape (width,), P or Q.
     """
 
@@ -66,8 +66,8 @@ class Dynamics(NamedTuple):
         pull: h / N.
         variance: of the noise per step and coordinate.
         user_prior, item_prior: p and q.
-        low, high: where predictions end.
-        patience: what so many steps bring, or fewer, waits.
+        low, high: where predictions are cut off.
+        patience: pull and noise of at most this number of steps wait.
     """
 
     step: np.float32
@@ -82,13 +82,13 @@ class Dynamics(NamedTuple):
 
     @classmethod
     def of(cls, *numbers: float) -> Dynamics:
-        """Make one from plain numbers."""
+        """Convert plain numbers."""
         return cls(*map(np.float32, numbers))
 
 
 @numba.njit(inline="always")
 def _table_place(word: Any, n_lines: Any) -> Any:
-    """Return where in the table to begin, by the upper half of a word."""
+    """Return the index in the table to begin at, by the upper half of a word."""
     return np.int64(((word >> np.uint64(32)) * np.uint64(n_lines)) >> np.uint64(32)) * FLOATS_PER_LINE
 
 
@@ -98,41 +98,63 @@ def _signed(sd: Any, word: Any) -> Any:
     return -sd if word & np.uint64(1) else sd
 
 
+class _Run(NamedTuple):
+    """What the visits of a block share, besides its ratings: both sides with flat rows, and the numbers of a step."""
+
+    U: Any
+    b: Any
+    u_clocks: Any
+    u_prior: Any
+    V: Any
+    c: Any
+    v_clocks: Any
+    v_prior: Any
+    weights: Any
+    mask: Any
+    width: Any
+    patience: Any
+    dynamics: Any
+    noise: Any
+
+
+class _Slots(NamedTuple):
+    """Where the numbers of a visit are in the noise: those of rows, those of biases, and the bits of their signs."""
+
+    rows: Any
+    biases: Any
+    signs: Any
+
+
 @numba.njit(inline="always")
-def _visit(
-    p: Any, now: Any, stop: Any, patience: Any, users: Any, items: Any, codes: Any, table: Any,
-    U: Any, b: Any, u_clocks: Any, u_prior: Any, V: Any, c: Any, v_clocks: Any, v_prior: Any, weights: Any,
-    mask: Any, width: Any, dynamics: Any, noise: Any, slot: Any, bias_slot: Any, signs: Any,
-) -> Any:  # fmt: skip
-    i = users[p]
-    j = items[p]
-    coming = items[min(p + np.uint64(_VISITS_AHEAD), stop - np.uint64(1))]
+def _visit(p: Any, now: Any, users: Any, items: Any, codes: Any, table: Any, run: Any, slots: Any) -> Any:
+    i, j = users[p], items[p]
+    coming = items[min(p + np.uint64(_VISITS_AHEAD), np.uint64(len(codes)) - np.uint64(1))]
+    width, dynamics = run.width, run.dynamics
     bias = refresh(
-        U, b, u_clocks, u_prior, np.int64(i), width, now, patience, mask, noise, slot, bias_slot,
-        signs, dynamics.pull, dynamics.pull * dynamics.user_prior, dynamics.variance,
+        run.U, run.b, run.u_clocks, run.u_prior, np.int64(i), width, now, run.patience, run.mask,
+        run.noise, slots.rows, slots.biases, slots.signs,
+        dynamics.pull, dynamics.pull * dynamics.user_prior, dynamics.variance,
     )  # fmt: skip
     item_bias = refresh(
-        V, c, v_clocks, v_prior, np.int64(j), width, now, patience, mask, noise, slot + width, bias_slot + 1,
-        signs >> np.uint64(1), dynamics.pull, dynamics.pull * dynamics.item_prior, dynamics.variance,
+        run.V, run.c, run.v_clocks, run.v_prior, np.int64(j), width, now, run.patience, run.mask,
+        run.noise, slots.rows + width, slots.biases + 1, slots.signs >> np.uint64(1),
+        dynamics.pull, dynamics.pull * dynamics.item_prior, dynamics.variance,
     )  # fmt: skip
     rating = table[codes[p]]
-    least = rating - dynamics.high
-    most = rating - dynamics.low
-    gain = dynamics.step * dynamics.scale * weights[i]
-    e = drift(
-        U, np.int64(i) * width, V, np.int64(j) * width, np.int64(coming) * width, width,
-        rating - bias - item_bias, least, most, gain,
-    )  # fmt: skip
+    least, most = rating - dynamics.high, rating - dynamics.low
+    gain = dynamics.step * dynamics.scale * run.weights[i]
+    u, v, v_next = np.int64(i) * width, np.int64(j) * width, np.int64(coming) * width
+    e = drift(run.U, u, run.V, v, v_next, width, rating - bias - item_bias, least, most, gain)
     clipped = min(max(e, least), most)
     moved = gain * e if clipped == e else np.float32(0)
-    b[i] = bias + moved
-    c[j] = item_bias + moved
+    run.b[i] = bias + moved
+    run.c[j] = item_bias + moved
     return np.float64(clipped) * np.float64(clipped)
 
 
 @kernel
 def drawn_at_once(width: Any) -> Any:
-    """Return how many numbers a group of visits takes: 2·width each, and after them two each for the biases."""
+    """Return the size of the noise of a group of visits: 2·width numbers each, then two each for the biases."""
     return VISITS_AT_ONCE * 2 * (width + 1)
 
 
@@ -174,30 +196,30 @@ def sgld_block(
     start: int,
     key: np.uint64,
 ) -> float:
-    """Visit the ratings of a block; return the sum of squared errors as met on the way, within the limits.
+    """Visit the ratings of a block; return the sum of squared errors, each before its update, within the limits.
 
     Args:
         users, items: shape (n,), rows of the sides; unsigned integers.
-        codes: shape (n,), places in the table of rating values.
+        codes: shape (n,), indices into the table of rating values.
         table: the values.
-        of_users, of_items: what changes.
+        of_users, of_items: the state of users and items.
         weights: w, of the users.
         mask: shape (width,), 1 for columns below K and 0 beyond.
         dynamics: the numbers of the module's formulas.
-        gaussians: as `dpmf.kernels.normals.normal_table` makes it, with room for what `drawn_at_once` says; empty
-            for fresh numbers.
+        gaussians: the table of `dpmf.kernels.normals.normal_table`, longer by `drawn_at_once`; empty for fresh numbers.
         start: the number of the block's first step in the epoch.
         key: of the epoch's noise.
     """
     U, b, u_clocks, u_prior = of_users
     V, c, v_clocks, v_prior = of_items
     width = np.int64(U.shape[1])
-    flat_U = U.reshape(U.size)
-    flat_V = V.reshape(V.size)
     noise, n_lines = gaussians, np.int64(len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
     if not len(gaussians):
         noise, n_lines = np.empty(drawn_at_once(width), np.float32), np.int64(0)
-    patience = np.int64(dynamics.patience)
+    run = _Run(
+        U.reshape(U.size), b, u_clocks, u_prior, V.reshape(V.size), c, v_clocks, v_prior,
+        weights, mask, width, np.int64(dynamics.patience), dynamics, noise,
+    )  # fmt: skip
     squared = 0.0
     length = len(codes) // LANES if lanes_for(width) == LANES else 0
     for first in range(0, length, _TURNS_AT_ONCE):
@@ -205,11 +227,8 @@ def sgld_block(
         slot, bias_slot, signs = _numbers(key, start + place, width, n_lines, noise)
         for turn in range(first, min(first + _TURNS_AT_ONCE, length)):
             for lane in range(LANES):
-                squared += _visit(
-                    np.uint64(lane * length + turn), start + place, np.uint64(len(codes)), patience, users, items,
-                    codes, table, flat_U, b, u_clocks, u_prior, flat_V, c, v_clocks, v_prior, weights, mask, width,
-                    dynamics, noise, slot, bias_slot, signs,
-                )  # fmt: skip
+                p, slots = np.uint64(lane * length + turn), _Slots(slot, bias_slot, signs)
+                squared += _visit(p, start + place, users, items, codes, table, run, slots)
                 place += 1
                 slot += 2 * width
                 bias_slot += 2
@@ -217,11 +236,8 @@ def sgld_block(
     for first in range(LANES * length, len(codes), VISITS_AT_ONCE):
         slot, bias_slot, signs = _numbers(key, start + first, width, n_lines, noise)
         for place in range(first, min(first + VISITS_AT_ONCE, len(codes))):
-            squared += _visit(
-                np.uint64(place), start + place, np.uint64(len(codes)), patience, users, items,
-                codes, table, flat_U, b, u_clocks, u_prior, flat_V, c, v_clocks, v_prior, weights, mask, width,
-                dynamics, noise, slot, bias_slot, signs,
-            )  # fmt: skip
+            p, slots = np.uint64(place), _Slots(slot, bias_slot, signs)
+            squared += _visit(p, start + place, users, items, codes, table, run, slots)
             slot += 2 * width
             bias_slot += 2
             signs >>= np.uint64(2)
@@ -230,7 +246,7 @@ def sgld_block(
 
 @kernel
 def drawn_per_row(width: Any) -> Any:
-    """Return how many fresh numbers are drawn for a row and its bias: a multiple of 32."""
+    """Return the number of fresh draws for a row and its bias: a multiple of 32."""
     return (width // 32 + 1) * 32
 
 
@@ -248,7 +264,7 @@ def settle(
     """Bring all rows up to date at a step, and set their clocks back to 0.
 
     Args:
-        side: what changes.
+        side: the state to bring up to date.
         bias_prior: p or q.
         mask, dynamics, gaussians: as in `sgld_block`.
         now: the step; at the end of an epoch, the number of its ratings.

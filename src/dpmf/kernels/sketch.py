@@ -47,9 +47,9 @@ from dpmf.kernels.rows import FLOATS_PER_LINE
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF, _SIGN, _ONE = np.uint64(32), np.uint64(31), np.uint64(1)
-_AHEAD = 2  # how many ratings before its visit the cells of an item are asked for
-_CELLS_IN_CACHE = 1 << 18  # a table of so many needs not be asked for: the second-level cache has it
-_PLACES_KEPT = 1 << 18  # of items that come again: 1 MB, half of a second-level cache
+_AHEAD = 2  # the number of ratings by which cells of an item are prefetched
+_CELLS_IN_CACHE = 1 << 18  # a table of this size is not prefetched: it is in the second-level cache
+_CACHED_PLACES = 1 << 18  # of items that recur: 1 MB, half of a second-level cache
 NO_LIMIT = np.float32(1e30)
 MOST_ROWS = 16
 
@@ -115,7 +115,7 @@ class SketchStep(NamedTuple):
 
     @classmethod
     def of(cls, mean: float, eta: float, lam: float, most: float) -> SketchStep:
-        """Make one from plain numbers; the last may be infinite."""
+        """Convert plain numbers; the last may be infinite."""
         return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(min(most, float(NO_LIMIT))))
 
 
@@ -145,7 +145,7 @@ def _read(cells: Any, places: Any, start: Any, family: Any, median: Any, out: An
 
 @fast_kernel
 def _change_user(cells: Any, places: Any, repeated: Any, family: Any, key: Any, median: Any, u: Any, old: Any) -> None:
-    """Add what the user before has learnt to their cells, and take up another: all but family and key are changed."""
+    """Add what the previous user has learnt to their cells, and read the next; all but family and key change."""
     depth, lines = np.int64(family.depth), np.int64(family.n_lines)
     for part in range(len(u)):
         old[part] = u[part] - old[part]
@@ -163,9 +163,9 @@ def _change_user(cells: Any, places: Any, repeated: Any, family: Any, key: Any, 
 
 @fast_kernel
 def _slots(n_items: Any, size: Any) -> Any:
-    """Return for how many items places are kept, a power of two."""
+    """Return the number of items whose places are cached, a power of two."""
     slots = 1
-    while slots < n_items and 2 * slots * size <= _PLACES_KEPT:
+    while slots < n_items and 2 * slots * size <= _CACHED_PLACES:
         slots *= 2
     return slots
 
@@ -185,15 +185,15 @@ def sketch_block(
     median: bool,
     step: SketchStep,
 ) -> float:
-    """Visit ratings in the order given; return the sum of e² as met on the way.
+    """Visit ratings in the given order; return the sum of e², each before its update.
 
-    As long as ratings of one user follow each other the user's components are read once, kept, and what they learnt is
-    added to the cells at the end. All of it is one body, because arrays that are handed to an inlined function inside a
-    condition cost more than what the function would do.
+    For consecutive ratings of one user, the user's components are read once, and what they learnt is added to the cells
+    at the end. It is one long body because passing arrays to an inlined function inside a condition costs more than the
+    function itself.
 
     Args:
-        users, items: shape (n,), places in the keys.
-        codes: shape (n,), places in the table of rating values.
+        users, items: shape (n,), indices into the keys.
+        codes: shape (n,), indices into the table of rating values.
         table: the values.
         user_keys, item_keys: the keys of ids.
         b, c: known biases of users and items, added to predictions; shape (1,) with a 0 if there are none.
@@ -324,11 +324,20 @@ def add_reference(cells: NDArray[Any], family: Family, side: int, key: np.uint64
 
 
 def sketch_block_reference(
-    users: NDArray[Any], items: NDArray[Any], codes: NDArray[Any], table: NDArray[Any], user_keys: NDArray[np.uint64],
-    item_keys: NDArray[np.uint64], b: NDArray[Any], c: NDArray[Any], cells: NDArray[Any], family: Family,
-    median: bool, step: SketchStep,
-) -> float:  # fmt: skip
-    """Do what `sketch_block` does, in the precision of the cells given."""
+    users: NDArray[Any],
+    items: NDArray[Any],
+    codes: NDArray[Any],
+    table: NDArray[Any],
+    user_keys: NDArray[np.uint64],
+    item_keys: NDArray[np.uint64],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    cells: NDArray[Any],  # out
+    family: Family,
+    median: bool,
+    step: SketchStep,
+) -> float:
+    """Do what `sketch_block` does, in the precision of the given cells."""
     mean, eta, lam, most = map(float, step)
     biased, width = family.biased, FLOATS_PER_LINE * family.n_lines
     squared, here, u, old = 0.0, None, np.zeros(0), np.zeros(0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.model import EpochRecord, Model

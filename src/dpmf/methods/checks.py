@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget
 from dpmf.ratings import Items
@@ -22,7 +22,6 @@ _PUBLIC = (
 )
 _CATALOGUE_PUBLIC = "The catalogue of items is public: it was declared, not learnt from the ratings."
 _IDS_PUBLIC = "The list of item ids was taken from the data; the holder of the data asserts that it is public."
-PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 _LARGEST = 1e30  # beyond it single precision ends, and no setting has any business
 
 

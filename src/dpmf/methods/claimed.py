@@ -1,7 +1,7 @@
-"""Epochs of a run that certifies nothing, one after the other: entered into a ledger once, kept, ended, gone on with.
+"""The epochs of a run without a certificate: entered into a ledger once, saved, ended and resumed.
 
-A run with a paper's claim releases what it has at its end, so nothing is lost by going on from a snapshot with other
-noise. But what it would draw after it was ended would be another release, which nobody paid for: an end is kept too.
+A run with a paper's claim releases its final state only, so resuming from a snapshot with other noise costs nothing.
+But continuing after a run has ended would be a second release, which the ledger does not cover: the end is saved too.
 
 >>> records = carry_out(None, dict, lambda epoch: EpochRecord(epoch, 0.1, 1.0), lambda history: len(history) == 2)
 >>> [record.epoch for record in records]
@@ -18,7 +18,7 @@ from typing import Any
 from dpmf.engine.checkpoints import Snapshots
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import InvalidArgument
-from dpmf.methods.snapshots import keep, take_up
+from dpmf.methods.snapshots import restore, save
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
@@ -26,20 +26,20 @@ from dpmf.privacy.ledger import Ledger
 
 @dataclass(frozen=True)
 class ClaimedRelease:
-    """What a private run owes: what it claims, under which name, and where that is entered."""
+    """The release that a private run will make: its claimed guarantee, its name in the ledger, and the ledger."""
 
     guarantee: Guarantee
     label: str
     ledger: Ledger | None
 
-    def enter(self, kept: dict[str, Any]) -> None:
-        """Enter the run into the ledger, once, however often it is resumed; a ledger that lacks it is charged."""
+    def enter(self, progress: dict[str, Any]) -> None:
+        """Enter the run into the ledger, once, however often it is resumed; a ledger without it is charged."""
         if self.ledger is None:
-            if kept["entered"]:
-                raise InvalidArgument("the run was entered into a ledger: name that ledger to go on")
+            if progress["entered"]:
+                raise InvalidArgument("the run was entered into a ledger: name that ledger to resume it")
             return
-        self.ledger.spend(self.label, self.guarantee, run=kept["run"])
-        kept["entered"] = True
+        self.ledger.spend(self.label, self.guarantee, run=progress["run"])
+        progress["entered"] = True
 
 
 def carry_out(
@@ -50,27 +50,27 @@ def carry_out(
     callbacks: Sequence[Callable[[EpochRecord], bool | None]] = (),
     claim: ClaimedRelease | None = None,
 ) -> list[EpochRecord]:
-    """Carry out what is left of a run, and return the records of all its epochs.
+    """Carry out the remaining epochs of a run, and return the records of all its epochs.
 
     Args:
-        snapshots: where to keep the state; None for a run that is not to be resumed.
-        state: returns the arrays to keep, which are overwritten with what was kept.
+        snapshots: where to save the state; None for a run that cannot be resumed.
+        state: returns the arrays to save, and to restore in place.
         advance: carries out an epoch, counted from 1.
-        is_done: tells from the records whether the run is at its end.
+        is_done: tells from the records whether the run has ended.
         callbacks: each gets the record of an epoch; one that returns True ends the run.
-        claim: None for a run that is not private, which may be gone on with after its end.
+        claim: None for a run that is not private, which may continue after its end.
     """
-    kept: dict[str, Any] = {"run": secrets.token_hex(16), "entered": False, "ended": False}
-    history = take_up(snapshots, state(), lambda found: kept.update({name: found.facts[name] for name in kept}))
+    progress: dict[str, Any] = {"run": secrets.token_hex(16), "entered": False, "ended": False}
+    history = restore(snapshots, state(), lambda found: progress.update({name: found.facts[name] for name in progress}))
     if claim is not None:
-        claim.enter(kept)
-    while not (is_done(history) or kept["ended"]):
+        claim.enter(progress)
+    while not (is_done(history) or progress["ended"]):
         history.append(advance(len(history) + 1))
         stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
-        kept["ended"] = claim is not None and any(stops)
-        is_last = kept["ended"] or is_done(history)
+        progress["ended"] = claim is not None and any(stops)
+        is_last = progress["ended"] or is_done(history)
         if snapshots is not None and (is_last or snapshots.is_due(len(history))):
-            keep(snapshots, state(), history, **kept)
+            save(snapshots, state(), history, **progress)
         if any(stops):
             break
     return history

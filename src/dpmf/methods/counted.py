@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.methods.sgd.descent import counts_of
 from dpmf.ratings import Ratings
 from dpmf.ratings.trim import trimmed

@@ -6,7 +6,7 @@
 >>> from dpmf.ratings.synthetic import make
 >>> ratings = make(50, 40)
 >>> model = SGLD(n_factors=2, n_epochs=1, budget=Budget(math.inf)).fit(ratings, n_threads=1)
->>> bool((folded(model.release, ratings, (), Room(1)).user_factors == model.user_factors).all())
+>>> bool((folded(model.release, ratings, (), Resources(1)).user_factors == model.user_factors).all())
 True
 """
 
@@ -14,22 +14,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmf.engine.mapped import MappedRows
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings, parts_of
+from dpmf.engine.resources import Resources
+from dpmf.engine.rowfile import MappedRows
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.model import EpochRecord, Model, Release
 from dpmf.model.person import fold_in_many
 
 
-def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], room: Room) -> Model:
+def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], resources: Resources) -> Model:
     """Return the model of a release; of ratings on disk, a piece at a time is in memory."""
     if not isinstance(ratings, StoredRatings):
-        b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, room.n_threads)
+        b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, resources.n_threads)
         return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
     shape = (ratings.n_users, release.n_factors)
-    rows = None if room.user_folder is None else MappedRows(room.user_folder, shape)
+    rows = None if resources.user_folder is None else MappedRows(resources.user_folder, shape)
     U, b = np.empty(shape, np.float32) if rows is None else rows.array, np.empty(ratings.n_users, np.float32)
     for positions, piece in parts_of(ratings):
-        b[positions], U[positions] = fold_in_many(release, piece.indptr, piece.items, piece.values, room.n_threads)
+        b[positions], U[positions] = fold_in_many(release, piece.indptr, piece.items, piece.values, resources.n_threads)
         if rows is not None:
             rows.put_away(0, ratings.n_users)
     return Model(release, ratings.user_ids, U, b, *ratings.seen(), history)

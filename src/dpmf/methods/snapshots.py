@@ -1,4 +1,4 @@
-"""What any run does so that it can be stopped and gone on with: say which run it is, keep its state, take it up again.
+"""Snapshots of a method's run: its identity, saving its state, and restoring it.
 
 >>> import tempfile
 >>> import numpy as np
@@ -6,9 +6,9 @@
 >>> ratings, state = make(20, 10), {"V": np.ones(3, np.float32)}
 >>> plan = Checkpoint(tempfile.mkdtemp() + "/run", resume=True)
 >>> with snapshots_of(plan, {"name": "test"}, ratings, lambda: fingerprint_of(ratings)) as snapshots:
-...     keep(snapshots, state, [EpochRecord(1, 0.5, 0.9)])
+...     save(snapshots, state, [EpochRecord(1, 0.5, 0.9)])
 >>> state["V"][:] = 0
->>> take_up(snapshots, state), state["V"].tolist()
+>>> restore(snapshots, state), state["V"].tolist()
 ([EpochRecord(epoch=1, seconds=0.5, train_rmse=0.9, validation_rmse=None)], [1.0, 1.0, 1.0])
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots, machine_identity
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DamagedFile
 from dpmf.model import EpochRecord
@@ -33,13 +33,13 @@ from dpmf.ratings import Ratings
 def identity_of(
     method: Mapping[str, Any], ratings: Ratings | StoredRatings, fingerprint: str, **more: Any
 ) -> dict[str, Any]:
-    """Return what makes two runs the same run, in JSON values.
+    """Return what two runs must have in common to be the same run, in JSON values.
 
     Args:
         method: its name, and all settings that the result depends on.
-        ratings: what it learns from.
-        fingerprint: of the ratings, in the form in which the method takes them.
-        more: whatever else the result depends on.
+        ratings: the ratings it learns from.
+        fingerprint: of the ratings, in the form in which the method uses them.
+        more: anything else that the result depends on.
     """
     return {
         "method": dict(method),
@@ -52,7 +52,7 @@ def identity_of(
 
 
 def fingerprint_of(ratings: Ratings, *more: NDArray[Any]) -> str:
-    """Return a checksum of ratings in memory, and of more arrays, by which a resumed run knows its data."""
+    """Return a checksum of ratings in memory, and of more arrays, by which a resumed run recognises its data."""
     return f"{checksum_of((ratings.indptr, ratings.items, ratings.values, *more)):08x}"
 
 
@@ -63,33 +63,33 @@ def snapshots_of(
     fingerprint: Callable[[], str],
     **more: Any,
 ) -> AbstractContextManager[Snapshots | None]:
-    """Return the snapshots of a run, or None if there is no plan to keep any; see `identity_of`."""
+    """Return the snapshots of a run, or None without a plan; see `identity_of`."""
     if plan is None:
         return nullcontext()
-    # Ratings are on the disk where memory is limited: a copy of all factors could be too much for it.
+    # Ratings are on disk where memory is limited: a copy of all factors might not fit.
     may_copy = not isinstance(ratings, StoredRatings)
     return Snapshots(plan, identity_of(method, ratings, fingerprint(), **more), may_copy=may_copy)
 
 
-def keep(
+def save(
     snapshots: Snapshots | None, state: Mapping[str, Tensor], history: Sequence[EpochRecord], **facts: Any
 ) -> None:
-    """Keep the state after the last epoch of the history."""
+    """Save the state after the last epoch of the history."""
     if snapshots is not None:
         snapshots.save(len(history), state, {"history": [asdict(record) for record in history], **facts})
 
 
-def take_up(
+def restore(
     snapshots: Snapshots | None,
     state: Mapping[str, Tensor],
     more: Callable[[Snapshot], None] | None = None,
 ) -> list[EpochRecord]:
-    """Take up the newest snapshot, if there is one, and return its history.
+    """Restore the newest snapshot, if there is one, and return its history.
 
     Args:
-        snapshots: of this run; None if there are none.
-        state: arrays to overwrite with what the snapshot has of the same names.
-        more: takes up whatever else was kept.
+        snapshots: of this run; None for a run without any.
+        state: arrays to overwrite with the snapshot's tensors of the same names.
+        more: restores anything else that was saved.
     """
     found = None if snapshots is None else snapshots.latest(into=state)
     if found is None:

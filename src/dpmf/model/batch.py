@@ -27,10 +27,10 @@ _PEOPLE_PER_TASK = 64
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch:
-    """Recommendations for many people, as arrays; iterate for lists in words.
+    """Recommendations for many people, as arrays; iterate for lists of `Recommendation`.
 
     Attributes:
-        release: where the items are from.
+        release: the release that the items belong to.
         positions: shape (n, k), int32, catalogue positions, best first; -1 where there were too few candidates.
         scores: shape (n, k), float32, expected ratings, not clipped to the scale.
     """
@@ -43,7 +43,7 @@ class Batch:
         return len(self.positions)
 
     def __repr__(self) -> str:
-        """Return sizes only: what is recommended to people says much about them."""
+        """Return sizes only: recommendations reveal a lot about people."""
         return f"Batch({len(self):,} people, {self.positions.shape[1]} items each)"
 
     def __getitem__(self, place: int) -> list[Recommendation]:
@@ -70,16 +70,16 @@ def recommend_many(
     """Return the k best items of each person.
 
     Args:
-        release: item side.
-        factors, biases: shape (n, K) and (n,), the people.
-        seen_indptr, seen_items: items that person i may not get (CSR).
-        k: how many, at most.
+        release: item factors and biases.
+        factors, biases: of the people, shapes (n, K) and (n,).
+        seen_indptr, seen_items: the items that are not recommended to each person (CSR).
+        k: the length of a list, at most.
         only, exclude: items (ids or titles) to choose from, and to leave out.
         n_threads: all CPUs by default.
     """
     check_k(k)
     if not rows_ascend(seen_indptr, seen_items):
-        raise InvalidArgument("the items that people have seen must stand in ascending order, each once per person")
+        raise InvalidArgument("the items that people have seen must be in ascending order, each once per person")
     n_people = len(factors)
     best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
     best_scores = np.empty(best_items.shape, np.float32)
@@ -90,7 +90,7 @@ def recommend_many(
         offsets[~allowed] = 2 * NEVER
     offsets[[position_of(release, item) for item in exclude]] = 2 * NEVER
 
-    release.columns  # noqa: B018  (made once, before there are threads)
+    release.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK

@@ -1,4 +1,4 @@
-"""What a release promises, in plain words, if it keeps what it says.
+"""A release in plain words, once its guarantee is verified; `dpmf.privacy.explain` has the words.
 
 >>> import numpy as np
 >>> from dpmf.model.release import Ridge
@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from dpmf.errors import NotVerified
 from dpmf.model.release import Release
-from dpmf.privacy.explain import Facts, Section, explain
+from dpmf.privacy.explain import Facts, Section, explain_guarantee
 from dpmf.privacy.verify import verify
 
 
 def explain_release(release: Release, name: str = "the release") -> tuple[Section, ...]:
-    """Return what a release holds and what is promised about it.
+    """Return what a release holds and what is guaranteed about it.
 
     Args:
-        release: what is explained.
-        name: what to call it in an error.
+        release: the release to explain.
+        name: how to refer to it in an error.
 
     Raises:
-        NotVerified: its epsilon does not follow from what was done.
+        NotVerified: its epsilon does not follow from its events.
     """
     verdict = verify(release.guarantee)
     if not verdict.ok:
@@ -37,4 +37,4 @@ def explain_release(release: Release, name: str = "the release") -> tuple[Sectio
     facts = Facts(
         len(release.items), release.n_factors, str(release.scale), release.items.declared, method, release.feedback
     )
-    return explain(release.guarantee, facts)
+    return explain_guarantee(release.guarantee, facts)

@@ -1,4 +1,4 @@
-"""What stays inside: a trained model with the factors of every user. Sensitive.
+"""A trained model with the factors of every user: sensitive, and never published.
 
 >>> from dpmf.ratings import Ratings
 >>> from dpmf.methods import SGD
@@ -31,8 +31,9 @@ from dpmf.files import (
 )
 from dpmf.model.batch import Batch, recommend_many
 from dpmf.model.person import Person, Recommendation
-from dpmf.model.release import FILES as RELEASE_FILES
-from dpmf.model.release import Release, ids_of_json
+from dpmf.model.release import Release
+from dpmf.model.release_json import FILES as RELEASE_FILES
+from dpmf.model.release_json import ids_of_json
 from dpmf.privacy import Guarantee
 from dpmf.ratings.ids import Ids
 
@@ -46,7 +47,7 @@ _WARNING = (
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What happened in one epoch.
+    """The figures of one epoch.
 
     Attributes:
         epoch: from 1.
@@ -66,11 +67,11 @@ class Model:
     """A trained model.
 
     Attributes:
-        release: the part that may be published (as far as its guarantee goes).
+        release: the part that may be published, within its guarantee.
         user_ids: the users.
         user_factors: shape (n_users, K), float32.
         user_biases: shape (n_users,), float32.
-        seen_indptr, seen_items: which items each user has rated, as in `Ratings`.
+        seen_indptr, seen_items: the items that each user has rated, as in `Ratings`.
         history: one record per epoch.
     """
 
@@ -83,7 +84,7 @@ class Model:
     history: tuple[EpochRecord, ...] = field(default=())
 
     def __repr__(self) -> str:
-        """Return sizes only: what people rated has no place in a log."""
+        """Return sizes only: ratings do not belong in a log."""
         return f"Model({len(self.user_ids):,} users, {self.release!r})"
 
     @property
@@ -115,7 +116,7 @@ class Model:
         exclude: Iterable[object] = (),
         n_threads: int | None = None,
     ) -> Batch:
-        """Return the best items of many users (all by default) at once; arguments as in `Person.recommend`."""
+        """Return the best items for many users (all by default) at once; arguments as in `Person.recommend`."""
         places = (
             np.arange(len(self.user_ids))
             if users is None
@@ -130,12 +131,19 @@ class Model:
             indptr = np.cumsum([0, *map(len, parts)])
             seen = np.concatenate([np.zeros(0, np.int32), *parts])
         return recommend_many(
-            self.release, self.user_factors[places], self.user_biases[places], indptr, seen, k,
-            only=only, exclude=exclude, n_threads=n_threads,
-        )  # fmt: skip
+            self.release,
+            self.user_factors[places],
+            self.user_biases[places],
+            indptr,
+            seen,
+            k,
+            only=only,
+            exclude=exclude,
+            n_threads=n_threads,
+        )
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
-        """Return the items nearest to one item; see `Release.similar_items`."""
+        """Return the items most similar to one item; see `Release.similar_items`."""
         return self.release.similar_items(item, k)
 
     def _place(self, user: object) -> int:
@@ -184,7 +192,7 @@ class Model:
         return model
 
     def _check(self) -> None:
-        """Raise ValueError unless users, factors, seen items and release fit together: kernels rely on it."""
+        """Raise ValueError unless users, factors, seen items and release are consistent: kernels rely on it."""
         n_users, indptr, seen = len(self.user_ids), self.seen_indptr, self.seen_items
         if self.user_factors.shape != (n_users, self.release.n_factors) or self.user_biases.shape != (n_users,):
             raise ValueError(f"{n_users} users, but factors of shape {self.user_factors.shape}")

@@ -1,4 +1,4 @@
-"""One person's side: profile, predictions and recommendations, from a release and their own ratings alone.
+"""One person: profile, predictions and recommendations, from a release and their own ratings alone.
 
 Nothing here sends or stores anything; it runs where the ratings are.
 
@@ -33,7 +33,7 @@ from dpmf.ratings.ids import Id
 
 
 class Recommendation(NamedTuple):
-    """An item and how well it is expected to do."""
+    """A recommended item and its score."""
 
     item: Id
     title: str
@@ -42,14 +42,14 @@ class Recommendation(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Person:
-    """Somebody with a bias and factors of their own.
+    """A person's bias and factors, with a release to predict from.
 
     Attributes:
-        release: what they are computed from.
-        bias: how much above or below the rest this person rates.
+        release: the release that they were fitted to.
+        bias: how far above or below others this person rates.
         factors: shape (K,).
         rated: shape (n,), int32, positions of the items already rated.
-        unknown: items of theirs that are not in the catalogue, and were left out.
+        unknown: rated items that are not in the catalogue, and were left out.
     """
 
     release: Release
@@ -59,11 +59,11 @@ class Person:
     unknown: tuple[object, ...] = ()
 
     def __repr__(self) -> str:
-        """Return a size only: what somebody rated has no place in a log."""
+        """Return a size only: ratings do not belong in a log."""
         return f"Person({len(self.rated)} rated items, {self.release!r})"
 
     def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
-        """Return the expected ratings of items (ids or titles), within the scale; scores, for implicit feedback."""
+        """Return the expected ratings of items (ids or titles), clipped to the scale; scores for implicit feedback."""
         release, places = self.release, [position_of(self.release, item) for item in items]
         scores = self._scores()[places].astype(np.float64)
         return scores if release.is_implicit else np.clip(scores, release.scale.lo, release.scale.hi)
@@ -79,7 +79,7 @@ class Person:
         """Return the k best items, best first, with the expected rating as score.
 
         Args:
-            k: how many, at most.
+            k: the length of the list, at most.
             only: items (ids or titles) to choose from; all of them by default.
             exclude: items to leave out.
             include_rated: whether items already rated may come up again.
@@ -105,13 +105,13 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
     """Return a person fitted to their own ratings: ridge regression of bias and factors.
 
     Args:
-        release: what is public.
+        release: the release to fit to.
         ratings: item (id first, then exact title) → rating on the release's scale. For implicit feedback, the items
-            that they have: a list, a set, or a mapping whose values do not matter. Items outside the catalogue are
+            that the person has: a list, a set, or a mapping whose values are ignored. Items outside the catalogue are
             left out and listed in `Person.unknown`.
     """
     if not release.is_implicit and not isinstance(ratings, Mapping):
-        raise InvalidArgument("this release is about ratings: give a mapping from items to ratings, not items alone")
+        raise InvalidArgument("this release predicts ratings: give a mapping from items to ratings, not items alone")
     if isinstance(ratings, str | bytes) or not isinstance(ratings, Iterable):
         raise InvalidArgument(f"{ratings!r} is not a list of items: give [{ratings!r}]")
     known: dict[int, float] = {}
@@ -150,7 +150,7 @@ def fold_in_many(
     biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
     chunk = 256
 
-    common = release.common if release.is_implicit else None  # once, before there are threads
+    common = release.common if release.is_implicit else None  # computed once, before threads start
 
     def solve(task: int) -> None:
         first, last = task * chunk, min((task + 1) * chunk, n_people)
@@ -169,7 +169,7 @@ def fold_in_many(
 
 
 def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
-    """Return the k items nearest to one item, by the cosine of their factors; none if it has no factors."""
+    """Return the k items most similar to one item, by the cosine of their factors; none if its factors are zero."""
     check_k(k)
     place = position_of(release, item)
     lengths = np.linalg.norm(release.item_factors, axis=1)
@@ -183,7 +183,7 @@ def similar_items(release: Release, item: object, k: int = 10) -> list[Recommend
 
 
 def best_of(release: Release, scores: NDArray[np.float32], k: int, *, clip: bool) -> list[Recommendation]:
-    """Return the k best-scored items; `clip` keeps the scores shown within the rating scale."""
+    """Return the k items with the highest scores; `clip` keeps the scores shown within the rating scale."""
     best_items, best_scores = np.empty(min(k, len(scores)), np.int32), np.empty(min(k, len(scores)), np.float32)
     keep_best(scores, best_items, best_scores)
     return [
@@ -194,7 +194,7 @@ def best_of(release: Release, scores: NDArray[np.float32], k: int, *, clip: bool
 
 
 def as_recommendation(release: Release, item: Any, score: Any, *, clip: bool) -> Recommendation:
-    """Return an item position and a score in a person's terms."""
+    """Return the recommendation for an item position and a score."""
     shown = min(max(float(score), release.scale.lo), release.scale.hi) if clip else float(score)
     return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4))
 

@@ -1,9 +1,9 @@
-"""What leaves the building: item factors, biases, the mean, the catalogue, and what is promised about them.
+"""A release: item factors, biases, the mean, the catalogue, and the guarantee; the part that is published.
 
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
 latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
-former and a digest of its own fields, so that damage shows, and, if wished, a signature of that digest, so that
-tampering shows too. What is made from implicit feedback has format 3, which says so; all else has format 2.
+former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
+tampering. A release of implicit feedback has format 3, which records that; any other has format 2.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -29,25 +29,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
-from dpmf.files import digest_of, dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import digest_of, dump_json, load_tensors, new_folder, save_tensors, sha256_of, write_text
+from dpmf.model.release_json import (
+    EXPLICIT_VERSION,
+    FACTS_FILE,
+    FILES,
+    FORMAT_VERSION,
+    TENSOR_FILE,
+    guarantee_of_json,
+    items_of_json,
+    number_of_json,
+    read_facts,
+    scale_of_json,
+)
 from dpmf.model.signing import check_signature, read_private_key, read_public_key, sign
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
-from dpmf.ratings.ids import Id, Ids
 
 if TYPE_CHECKING:
     from dpmf.model.person import Person, Recommendation
 
-FORMAT_VERSION = 3  # the newest
-_EXPLICIT_VERSION = 2  # what ratings need: older dpmf reads it, and could not make sense of anything else
-TENSOR_FILE = "release.safetensors"
-FACTS_FILE = "release.json"
-FILES = (TENSOR_FILE, FACTS_FILE)
-LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave more than one answer
+LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
 _TENSORS = ("item_factors", "item_biases")
-_FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
-_IMPLICIT_FACTS = ("feedback", "alpha")  # of format 3 only
-_SEAL = ("digest", "signature")  # of all other fields; the signature is optional
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,22 @@ class Ridge:
     factors: float
     exponent: float = 0.0
 
+    @classmethod
+    def from_json(
+        cls, version: int, bias: float, factors: float, exponent: float = 0.0, per_rating: bool = False
+    ) -> Ridge:
+        """Return the penalties in a release of this format, or raise TypeError or ValueError.
+
+        Format 1 had `per_rating` in place of the exponent: whether they are multiplied by the number of ratings.
+        """
+        if version > 1 and per_rating:
+            raise ValueError("the ridge has a field of an older format")
+        return cls(number_of_json(bias), number_of_json(factors), 1.0 if per_rating else number_of_json(exponent))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Everything that is published.
+    """Item factors, biases, catalogue and guarantee: everything that is published.
 
     Attributes:
         items: the public catalogue.
@@ -74,11 +89,11 @@ class Release:
         mean: added to every prediction.
         item_factors: shape (n_items, K), float32.
         item_biases: shape (n_items,), float32.
-        ridge: how a person's own profile is fitted.
+        ridge: the penalties with which a person's own profile is fitted.
         configuration: how the model was trained, public facts only.
-        guarantee: what is promised.
-        feedback: whether predictions are ratings ("explicit"), or scores for what people would have ("implicit").
-        alpha: how much more an item that a person has weighs in their fit than one they do not have; implicit only.
+        guarantee: the privacy guarantee.
+        feedback: whether predictions are ratings ("explicit") or scores for having an item ("implicit").
+        alpha: how much more an item that a person has weighs in their fit than one they lack; implicit only.
     """
 
     items: Items
@@ -103,38 +118,38 @@ class Release:
 
     @property
     def is_implicit(self) -> bool:
-        """Whether it is about what people have, not about how they rate it."""
+        """Whether it predicts what people have, not how they rate it."""
         return self.feedback == "implicit"
 
     @cached_property
     def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What the fits of all people have in common, for implicit feedback; see `dpmf.kernels.als_implicit`."""
+        """The part of a fit that everybody shares, for implicit feedback; see `dpmf.kernels.als_implicit`."""
         from dpmf.kernels.als_implicit import common_of
 
         return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
     @cached_property
     def columns(self) -> NDArray[np.float32]:
-        """The item factors transposed, shape (K, n_items), in which many items are scored at once."""
+        """The item factors transposed, shape (K, n_items), for scoring many items at once."""
         return np.ascontiguousarray(self.item_factors.T)
 
     def fold_in(self, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
-        """Return a person made from their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
+        """Return a person fitted to their own ratings, by item id or title; see `dpmf.model.person.fold_in`."""
         from dpmf.model.person import fold_in
 
         return fold_in(self, ratings)
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
-        """Return the k items whose factors point most nearly the same way, with the cosine as score."""
+        """Return the k items most similar to one item, with the cosine of their factors as score."""
         from dpmf.model.person import similar_items
 
         return similar_items(self, item, k)
 
     def save(self, folder: str | Path, sign_key: str | Path | None = None) -> None:
-        """Write the release; an older release in the same folder is replaced when the new one is complete.
+        """Write the release; an older release in the same folder is replaced once the new one is complete.
 
         Args:
-            folder: where to.
+            folder: the folder to write.
             sign_key: a PEM file with an Ed25519 private key, to sign the release with.
         """
         key = None if sign_key is None else read_private_key(Path(sign_key))
@@ -144,7 +159,7 @@ class Release:
             save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
             facts: dict[str, Any] = {
                 "format": "dpmf-release",
-                "version": FORMAT_VERSION if self.is_implicit else _EXPLICIT_VERSION,
+                "version": FORMAT_VERSION if self.is_implicit else EXPLICIT_VERSION,
                 "mean": self.mean,
                 "scale": asdict(self.scale),
                 "ridge": asdict(self.ridge),
@@ -167,21 +182,21 @@ class Release:
 
     @classmethod
     def load(cls, folder: str | Path, public_key: str | Path | None = None) -> Release:
-        """Read a release, checking all that can be checked.
+        """Read a release, with every check that its files allow.
 
         Args:
-            folder: where from.
-            public_key: a PEM file with an Ed25519 public key; a release that it has not signed is refused.
+            folder: the folder to read.
+            public_key: a PEM file with an Ed25519 public key; a release without a matching signature is refused.
 
         Raises:
             InvalidArgument: there is no such folder, or no such key.
-            DamagedFile: a file is missing, altered, truncated, of a newer format, or holds what a release should not.
-            NotVerified: the release is not signed by the owner of the key.
+            DamagedFile: a file is missing, altered, truncated, of a newer format, or holds unknown fields.
+            NotVerified: the release is not signed with the key.
         """
         folder = Path(folder)
         if not folder.is_dir():
             raise InvalidArgument(f"no release at {folder}: name the folder that `dpmf train --out` wrote")
-        facts = _checked_facts(folder)
+        facts = read_facts(folder)
         if public_key is not None:
             check_signature(facts.get("digest"), facts.get("signature"), read_public_key(Path(public_key)))
         if sha256_of(folder / TENSOR_FILE) != facts["sha256"]:
@@ -189,16 +204,16 @@ class Release:
         tensors = load_tensors(folder / TENSOR_FILE, _TENSORS)
         try:
             release = cls(
-                items=_items(**facts["items"]),
-                scale=_scale(**facts["scale"]),
-                mean=_number(facts["mean"]),
+                items=items_of_json(**facts["items"]),
+                scale=scale_of_json(**facts["scale"]),
+                mean=number_of_json(facts["mean"]),
                 item_factors=tensors["item_factors"],
                 item_biases=tensors["item_biases"],
-                ridge=_ridge(facts["version"], **facts["ridge"]),
+                ridge=Ridge.from_json(facts["version"], **facts["ridge"]),
                 configuration=facts["configuration"],
-                guarantee=_guarantee(facts["guarantee"], facts["version"]),
+                guarantee=guarantee_of_json(facts["guarantee"], facts["version"]),
                 feedback=facts.get("feedback", "explicit"),
-                alpha=_number(facts.get("alpha", 0.0)),
+                alpha=number_of_json(facts.get("alpha", 0.0)),
             )
             release._check()
         except (KeyError, TypeError, ValueError) as error:
@@ -206,7 +221,7 @@ class Release:
         return release
 
     def _check(self) -> None:
-        """Raise ValueError (or TypeError) unless all parts are what they should be and fit together."""
+        """Raise ValueError (or TypeError) unless all parts are valid and consistent."""
         factors, biases, ridge = self.item_factors, self.item_biases, self.ridge
         if not factors.dtype == biases.dtype == np.float32 or factors.ndim != 2 or biases.ndim != 1:
             raise ValueError("item factors should be a float32 matrix, and item biases a float32 vector")
@@ -222,90 +237,3 @@ class Release:
             raise ValueError("the feedback should be explicit or implicit, and alpha a number from 0 on")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
-
-
-def _scale(lo: float, hi: float, declared: bool = True) -> Scale:
-    if not isinstance(declared, bool):
-        raise TypeError(f"{declared!r} should say whether the scale was declared: true or false")
-    return Scale(_number(lo), _number(hi), declared)
-
-
-def _ridge(version: int, bias: float, factors: float, exponent: float = 0.0, per_rating: bool = False) -> Ridge:
-    """Return penalties; format 1 said whether they are multiplied by the number of ratings, not by which power."""
-    if version > 1 and per_rating:
-        raise ValueError("the ridge has a field of an older format")
-    return Ridge(_number(bias), _number(factors), 1.0 if per_rating else _number(exponent))
-
-
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{value!r} should be a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError("a number has hundreds of digits") from None
-
-
-def _items(ids: list[Id], titles: list[str], genres: list[str], declared: bool) -> Items:
-    if not all(isinstance(texts, list) and all(isinstance(one, str) for one in texts) for texts in (titles, genres)):
-        raise TypeError("titles and genres should be lists of texts")
-    if not isinstance(declared, bool):
-        raise TypeError(f"{declared!r} should say whether the catalogue was declared: true or false")
-    return Items(ids_of_json(ids), titles, genres, declared=declared)
-
-
-def ids_of_json(listed: list[Id]) -> Ids:
-    """Return ids as JSON keeps them: a list of integers and texts."""
-    if not isinstance(listed, list) or any(type(one) not in (int, str) for one in listed):
-        raise TypeError("ids should be a list of integers or texts")
-    array = np.empty(len(listed), object)
-    array[:] = listed
-    return Ids(array)
-
-
-def _checked_facts(folder: Path) -> dict[str, Any]:
-    facts = read_json(folder / FACTS_FILE)
-    if not isinstance(facts, dict) or facts.get("format") != "dpmf-release":
-        raise DamagedFile(f"{folder / FACTS_FILE} does not describe a dpmf release")
-    version = facts.get("version")
-    if type(version) is not int or version < 1:
-        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: {version!r} is not the number of a format")
-    if version > FORMAT_VERSION:
-        raise DamagedFile(f"{folder} has format {version}, newer than this dpmf reads ({FORMAT_VERSION}): update dpmf")
-    _check_fields(folder, facts)
-    if version > 1 and _digest_of(facts) != facts["digest"]:
-        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: its content is not what its digest says")
-    if not (folder / TENSOR_FILE).is_file():
-        raise DamagedFile(f"{folder / TENSOR_FILE} is missing")
-    return facts
-
-
-def _check_fields(folder: Path, facts: dict[str, Any]) -> None:
-    required = {*_FACTS, "digest"} if facts["version"] > 1 else set(_FACTS)
-    if facts["version"] > _EXPLICIT_VERSION:
-        required |= set(_IMPLICIT_FACTS)
-    optional = {"signature"} if facts["version"] > 1 else set()
-    odd = sorted((required - set(facts)) | (set(facts) - required - optional))
-    if odd:
-        raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")
-
-
-def _digest_of(facts: dict[str, Any]) -> str | None:
-    try:
-        return digest_of({name: value for name, value in facts.items() if name not in _SEAL})
-    except ValueError:  # a number that JSON does not have
-        return None
-
-
-def _guarantee(content: Any, version: int) -> Guarantee:
-    if version == 1 and isinstance(content, dict):
-        content = {"releases": [], **content}  # a field that the first format did not have
-    guarantee = Guarantee.from_json(content)
-    if version == 1 and guarantee.mode != "none":  # that format has no digest, and held no such thing
-        raise DamagedFile("the guarantee of this release is not one that its format knows")
-    return guarantee
-
-
-def is_signed(folder: str | Path) -> bool:
-    """Tell whether a release carries a signature, whosever it is."""
-    return "signature" in _checked_facts(Path(folder))

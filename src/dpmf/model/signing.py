@@ -1,8 +1,8 @@
 """Ed25519 signatures of releases.
 
-A checksum shows that a file was damaged, a signature that somebody changed it. Keys are PEM files, such as
-`openssl genpkey -algorithm ed25519 -out private.pem` and `openssl pkey -in private.pem -pubout -out public.pem` make.
-What is signed is the digest of a release, which covers all of it.
+A checksum reveals damage, a signature reveals tampering. Keys are PEM files, as created by
+`openssl genpkey -algorithm ed25519 -out private.pem` and `openssl pkey -in private.pem -pubout -out public.pem`.
+The digest of a release is signed, which covers all of it.
 
 >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 >>> key = Ed25519PrivateKey.generate()
@@ -19,7 +19,7 @@ from dpmf.errors import InvalidArgument, NotVerified
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-_PURPOSE = b"dpmf-release:"  # so that a signature made for something else never fits
+_PURPOSE = b"dpmf-release:"  # so that a signature of something else never matches
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
@@ -68,11 +68,11 @@ def check_signature(digest: object, signature: object, key: Ed25519PublicKey) ->
     from cryptography.exceptions import InvalidSignature
 
     if not isinstance(digest, str) or signature is None:
-        raise NotVerified("the release is not signed, and a public key was given: ask its maker for a signed one")
+        raise NotVerified("the release is not signed, and a public key was given: ask its publisher for a signed one")
     try:
         key.verify(bytes.fromhex(signature if isinstance(signature, str) else ""), _PURPOSE + digest.encode("ascii"))
     except (InvalidSignature, ValueError):
-        raise NotVerified("the signature of the release does not fit the public key: do not trust it") from None
+        raise NotVerified("the signature of the release does not match the public key: do not trust it") from None
 
 
 def _content(path: Path) -> bytes:
@@ -83,4 +83,4 @@ def _content(path: Path) -> bytes:
 
 
 def _how(command: str) -> str:
-    return f"make one with openssl {command}"
+    return f"create one with openssl {command}"

@@ -1,18 +1,18 @@
-"""What events cost: (ε, δ) of everything that was released, composed.
+"""The privacy cost (ε, δ) of events, composed.
 
 * Full batches with Gaussian noise compose exactly; see `dpmf.privacy.gaussian`.
 * As soon as a step is Poisson-sampled, everything is composed by the privacy loss distributions (PLD) of
   `dp-accounting`, which this module alone imports. They are rounded pessimistically.
-* Noise of gamma-distributed length costs ε alone. That adds up, and is added to the ε of all else.
-* Rényi accounting (`renyi_epsilon`) is a cross-check by other means: it can only be larger.
+* Noise of gamma-distributed length costs ε alone: it adds up, and is added to the ε of everything else.
+* Rényi accounting (`renyi_epsilon`) is an independent cross-check: a looser upper bound.
 * A claim counts as unbounded.
 
-Whatever an event's noise multiplier is relative to is said in its docstring, once. In particular the one of a
-`GaussianEvent` already holds the sensitivity for the guarantee's neighbours, while PLD applies a factor of 2 of its own
-for "replace", and the Rényi accountant of `dp-accounting` 0.6 none: both are dealt with here and nowhere else.
+Each event's docstring says what its noise multiplier is relative to. That of a `GaussianEvent` already includes the
+sensitivity for the guarantee's neighbours, whereas PLD applies its own factor of 2 for "replace", and the Rényi
+accountant of `dp-accounting` 0.6 applies none: both are reconciled here and nowhere else.
 
-The noise that is really drawn is not exactly the ideal one. If the ideal mechanism is (ε, δ)-private, the real one is
-(ε + x, e^x δ + y)-private with x and y from `sampler_slack`; the functions here return figures of the real one.
+The noise that is drawn is not exactly the ideal one. If the ideal mechanism is (ε, δ)-private, the implemented one is
+(ε + x, e^x δ + y)-private with x and y from `sampler_slack`; the functions here return the figures of the latter.
 
 >>> round(epsilon_of([GaussianEvent("sums", noise_multiplier=4.0, count=16)], 1e-6), 4)
 4.8866
@@ -35,20 +35,20 @@ from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
 from dpmf.privacy.noise import slack as sampler_slack_at
 from dpmf.privacy.norm_noise import SLACK_WEIGHT
 
-# Poisson-sampled steps: what is refused, since neither numbers nor time could be vouched for.
+# Limits on Poisson-sampled steps: beyond them neither accuracy nor running time was verified.
 MOST_SAMPLED_STEPS = 10**6
-MOST_SAMPLED_KINDS = 20  # of steps that differ in noise or rate: each takes about a second, however often it is done
+MOST_SAMPLED_KINDS = 20  # steps that differ in noise or rate: each kind takes about a second, whatever its count
 LEAST_SAMPLED_NOISE = 0.1
 LEAST_SAMPLED_DELTA = 1e-10
 MOST_SAMPLED_EPSILON = 1000.0  # by Rényi accounting; beyond it, the answer is infinity
 
 _HAIR = 1e-10
-_ROUNDING = 1e-15  # more than a division, a sum or a difference loses
+_ROUNDING = 1e-15  # more than the rounding error of a division, a sum or a difference
 _ROUNDS = 100
-_LARGEST_EXPONENT = 700.0  # e to more than that is no number any more
+_LARGEST_EXPONENT = 700.0  # beyond it, exp overflows
 
 Slack = Callable[[int, float], tuple[float, float]]
-"""From the number of coordinates and ε: what to add to ε, and what to add to δ."""
+"""Maps the number of coordinates and ε to what is to be added to ε and to δ."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Curve:
 
 
 def sampler_slack(coordinates: int, epsilon: float) -> tuple[float, float]:
-    """Return x and y for so many released numbers; epsilon is that of the ideal mechanism, or larger.
+    """Return x and y for a number of released coordinates; epsilon is that of the ideal mechanism, or larger.
 
     A number with noise of gamma-distributed length counts `SLACK_WEIGHT` times.
     """
@@ -122,7 +122,7 @@ def gdp_of(events: Sequence[Event]) -> float:
 
 
 def renyi_epsilon(events: Sequence[Event], delta: float, *, neighbours: str = "add-remove") -> float:
-    """Return an ε by Rényi accounting, for ideal noise: another upper bound than `epsilon_of`, looser.
+    """Return ε by Rényi accounting, for ideal noise: an upper bound, looser than `epsilon_of`.
 
     Poisson-sampled steps under "replace" are refused: `dp-accounting` has no Rényi bound for them.
     """
@@ -135,7 +135,7 @@ def renyi_epsilon(events: Sequence[Event], delta: float, *, neighbours: str = "a
 
 
 def pure_epsilon(events: Sequence[Event]) -> float:
-    """Return what noise of gamma-distributed length costs, whatever δ is: Σ count / noise_multiplier, rounded up."""
+    """Return the ε of noise of gamma-distributed length, for any δ: Σ count / noise_multiplier, rounded up."""
     pure = [one for one in events if isinstance(one, NormNoiseEvent)]
     return math.fsum(one.count / one.noise_multiplier for one in pure) * (1 + _ROUNDING)
 
@@ -160,7 +160,7 @@ _UNBOUNDED = _Curve(lambda _: 1.0, lambda _: math.inf)
 
 
 def _with_pure(rest: _Curve, pure: float) -> _Curve:
-    """Compose with what is (pure, 0)-private, by the proposition on several releases in docs/proofs/norm-noise.md."""
+    """Compose with a (pure, 0)-private mechanism: the proposition on several releases in docs/proofs/norm-noise.md."""
 
     def delta(epsilon: float) -> float:
         if epsilon >= pure:
@@ -172,23 +172,23 @@ def _with_pure(rest: _Curve, pure: float) -> _Curve:
 
 
 def _sampled_curve(events: Sequence[Event], delta: float, neighbours: str) -> _Curve:
-    """Compose by privacy loss distributions; refuse what they are not known to do well."""
+    """Compose by privacy loss distributions, within the limits in which they were verified."""
     sampled = _sampled(events)
     steps, least = sum(one.count for one in sampled), min(one.noise_multiplier for one in sampled)
     if steps > MOST_SAMPLED_STEPS:
         raise InvalidArgument(
-            f"count={steps:,} sampled steps are too many to account for: take {MOST_SAMPLED_STEPS:,} at most"
+            f"count={steps:,} sampled steps are too many to account for: use at most {MOST_SAMPLED_STEPS:,}"
         )
     if (kinds := len(_sampled_kinds(events))) > MOST_SAMPLED_KINDS:
         raise InvalidArgument(
-            f"{kinds} kinds of sampled steps, of different noise or rate, are too many to account for: take "
-            f"{MOST_SAMPLED_KINDS} at most"
+            f"{kinds} kinds of sampled steps, of different noise or rate, are too many to account for: use at most "
+            f"{MOST_SAMPLED_KINDS}"
         )
     if least < LEAST_SAMPLED_NOISE:
         raise InvalidArgument(f"noise_multiplier={least:g} of a sampled step should be {LEAST_SAMPLED_NOISE} or more")
     if delta < LEAST_SAMPLED_DELTA:
-        raise InvalidArgument(f"delta={delta:g} is too small for sampled steps: take {LEAST_SAMPLED_DELTA:g} or more")
-    # Only to choose the grid: under "replace" one contribution counts twice.
+        raise InvalidArgument(f"delta={delta:g} is too small for sampled steps: use {LEAST_SAMPLED_DELTA:g} or more")
+    # Used only to choose the grid; under "replace" one contribution counts twice.
     rough = _renyi(events, delta, halved=neighbours == "replace")
     if rough > MOST_SAMPLED_EPSILON:
         return _UNBOUNDED
@@ -209,7 +209,7 @@ def _pld_accountant(events: Sequence[Event], neighbours: str, grid: float) -> An
     accountant = PLDAccountant(relations.REPLACE_ONE if replace else relations.ADD_OR_REMOVE_ONE, grid)
     gdp = gdp_of(events)
     if gdp > 0:
-        # For "replace" PLD takes the noise multiplier relative to half of the distance that we mean.
+        # For "replace" PLD takes the noise multiplier relative to half of our sensitivity.
         accountant.compose(dp_accounting.GaussianDpEvent((2 if replace else 1) / gdp))
     for (noise, rate), count in _sampled_kinds(events).items():
         step = dp_accounting.GaussianDpEvent(noise)
@@ -218,7 +218,7 @@ def _pld_accountant(events: Sequence[Event], neighbours: str, grid: float) -> An
 
 
 def _renyi(events: Sequence[Event], delta: float, halved: bool = False) -> float:
-    """Return ε by Rényi accounting, with noise of half the size in sampled steps if so wished."""
+    """Return ε by Rényi accounting; `halved` halves the noise of sampled steps."""
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
@@ -235,7 +235,7 @@ def _renyi(events: Sequence[Event], delta: float, halved: bool = False) -> float
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence notes about Rényi orders that were left out: the bound holds without them."""
+    """Silence warnings about Rényi orders that were skipped: the bound holds without them."""
     logger = logging.getLogger("absl")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -250,7 +250,7 @@ def _sampled(events: Sequence[Event]) -> list[PoissonGaussianEvent]:
 
 
 def _sampled_kinds(events: Sequence[Event]) -> Counter[tuple[float, float]]:
-    """Return how many sampled steps there are of each noise multiplier and rate."""
+    """Return the number of sampled steps of each noise multiplier and rate."""
     kinds: Counter[tuple[float, float]] = Counter()
     for one in _sampled(events):
         kinds[one.noise_multiplier, one.sampling_rate] += one.count
@@ -258,7 +258,7 @@ def _sampled_kinds(events: Sequence[Event]) -> Counter[tuple[float, float]]:
 
 
 def _coordinates(events: Sequence[Event]) -> int:
-    """Return how many numbers with Gaussian noise would cost as much slack."""
+    """Return the number of coordinates with Gaussian noise that would cost the same slack."""
     return sum(
         one.coordinates * (SLACK_WEIGHT if isinstance(one, NormNoiseEvent) else 1)
         for one in events

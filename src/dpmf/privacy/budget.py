@@ -1,4 +1,4 @@
-"""How much privacy loss is allowed.
+"""A limit on privacy loss.
 
 >>> Budget(epsilon=1)
 Budget(epsilon=1.0, delta=1e-06, unit='user', neighbours='add-remove')
@@ -18,16 +18,16 @@ DEFAULT_DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit on the privacy loss of everything that is released.
+    """The greatest privacy loss that is allowed for everything that is released.
 
     A mechanism M keeps within it if for all neighbouring data sets D, D' and all sets S of outputs
     P(M(D) ∈ S) ≤ e^epsilon · P(M(D') ∈ S) + delta.
 
     Attributes:
-        epsilon: above 0; infinity says explicitly that nothing has to be private.
+        epsilon: above 0; infinity states explicitly that nothing has to be private.
         delta: between 0 and 1, both excluded. Choose it far below 1 / (number of people), but never from their number.
         unit: what neighbouring data sets differ in: all ratings of one "user", or one "rating".
-        neighbours: whether that unit is there or not ("add-remove"), or is one thing or another ("replace").
+        neighbours: whether that unit is present or absent ("add-remove"), or is changed into another ("replace").
     """
 
     epsilon: float
@@ -39,7 +39,7 @@ class Budget:
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _number("delta", self.delta))
         if not self.epsilon > 0:
-            raise InvalidArgument(f"epsilon={self.epsilon:g} should be above 0; inf says explicitly: not private")
+            raise InvalidArgument(f"epsilon={self.epsilon:g} should be above 0; inf means not private")
         if not 0 < self.delta < 1:
             raise InvalidArgument(f"delta={self.delta:g} should be between 0 and 1, such as {DEFAULT_DELTA:g}")
         check_unit(self.unit)
@@ -47,7 +47,7 @@ class Budget:
 
     @property
     def is_finite(self) -> bool:
-        """Whether anything has to be private at all."""
+        """Whether anything has to be private."""
         return math.isfinite(self.epsilon)
 
 
@@ -69,4 +69,4 @@ def _number(name: str, value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise InvalidArgument(f"{name} has hundreds of digits: take a smaller number") from None
+        raise InvalidArgument(f"{name} has hundreds of digits: use a smaller number") from None

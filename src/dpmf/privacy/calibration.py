@@ -1,7 +1,7 @@
-"""How much noise a budget asks for: the accountant, inverted.
+"""The noise that a budget calls for: the accountant, inverted.
 
-What comes back are events, ready to be carried out and recorded: draw noise of standard deviation (or scale)
-`event.noise_multiplier` × the sensitivity that the event's docstring names. `epsilon_of` of the events never exceeds
+The functions return events, ready to be carried out and recorded: draw noise of standard deviation (or scale)
+`event.noise_multiplier` × the sensitivity defined in the event's docstring. `epsilon_of` of the events never exceeds
 the budget.
 
 >>> biases, sums = gaussian_events(Budget(1.0), [Part("biases", share=1), Part("sums", share=3, count=5)])
@@ -32,10 +32,10 @@ class Part:
     """One full-batch release that gets a share of the budget.
 
     Attributes:
-        what: what is released, in words.
+        what: the name of what is released.
         share: of Σ (sensitivity / standard deviation)², relative to the shares of the other parts; above 0.
-        count: how often it is released, together for this share.
-        coordinates: how many numbers that makes, over all `count` times.
+        count: the number of releases, which divide this share among them.
+        coordinates: the number of coordinates released, over all `count` releases.
     """
 
     what: str
@@ -76,22 +76,20 @@ def gdp_for(epsilon: float, delta: float) -> float:
 def gaussian_events(
     budget: Budget, parts: Sequence[Part], *, slack: Slack = sampler_slack
 ) -> tuple[GaussianEvent, ...]:
-    """Return one event per part such that all together use up the budget and no more.
+    """Return one event per part; together they use up the budget and no more.
 
     The part with share s of the total S gets count / noise_multiplier² = gdp² · s / S.
     """
     if not parts:
-        raise InvalidArgument("there is nothing to spend the budget on: name at least one part")
+        raise InvalidArgument("there is nothing to spend the budget on: give at least one part")
     left = _within_reach(budget, sum(part.coordinates for part in parts), slack)
     total = math.fsum(part.share for part in parts)
     gdp, shaved = gdp_for(*left), 1e-12
     while True:
         events = tuple(
-            GaussianEvent(
-                part.what, math.sqrt(part.count * total / part.share) / gdp, part.count, part.coordinates
-            )
+            GaussianEvent(part.what, math.sqrt(part.count * total / part.share) / gdp, part.count, part.coordinates)
             for part in parts
-        )  # fmt: skip
+        )
         if epsilon_of(events, budget.delta, neighbours=budget.neighbours, slack=slack) <= budget.epsilon:
             return events
         if shaved > 0.5:
@@ -118,7 +116,7 @@ def poisson_event(
         spent = epsilon_of([event(noise)], budget.delta, neighbours=budget.neighbours, slack=slack)
         return spent <= budget.epsilon
 
-    # Rényi accounting is quick and seldom far off: begin where it ends.
+    # Rényi accounting is quick and seldom far off: start from its answer.
     rough = _least_noise(fits_roughly, start=1.0, step=2.0, tight=1e-2, budget=budget)
     return event(_least_noise(fits, start=rough, step=1.25, tight=1e-3, budget=budget))
 
@@ -129,11 +127,11 @@ def norm_event(
     """Return the event with the least noise of gamma-distributed length that fits into what `spent` leaves of a budget.
 
     Args:
-        budget: of everything together.
-        what: what is released, in words.
-        count: how often.
-        coordinates: how many numbers that makes, over all `count` times.
-        spent: what else is planned.
+        budget: for everything together.
+        what: the name of what is released.
+        count: the number of releases.
+        coordinates: the number of coordinates released, over all `count` releases.
+        spent: the other events of the plan.
 
     Raises:
         BudgetExceeded: nothing is left.
@@ -147,7 +145,7 @@ def norm_event(
     def slack_at_the_end(coordinates: int, _: float) -> tuple[float, float]:
         return sampler_slack(coordinates, budget.epsilon)
 
-    # All of the budget will be used up, so this is the slack that there will be, and the rest is what is left.
+    # All of the budget will be used up, so this is the final slack, and the rest is available.
     others = epsilon_of([*spent, cheapest], budget.delta, neighbours=budget.neighbours, slack=slack_at_the_end)
     left, shaved = budget.epsilon - others, 1e-12
     if not left > 0:
@@ -165,7 +163,7 @@ def norm_event(
 
 
 def _least_noise(fits: Callable[[float], bool], *, start: float, step: float, tight: float, budget: Budget) -> float:
-    """Return noise that fits and is at most (1 + tight) times the least that does, or the least accepted."""
+    """Return noise that fits, at most (1 + tight) times the least that does, or the least that is accepted."""
     high = start
     while not fits(high):
         if high > _MOST_NOISE:
@@ -186,9 +184,9 @@ def _least_noise(fits: Callable[[float], bool], *, start: float, step: float, ti
 
 
 def _within_reach(budget: Budget, coordinates: int, slack: Slack) -> tuple[float, float]:
-    """Return what is left of ε and δ for ideal noise, or refuse: the sampler's inaccuracy may take it all."""
+    """Return what the sampler's inaccuracy leaves of ε and δ for ideal noise, or raise if it leaves nothing."""
     if not budget.is_finite:
-        raise InvalidArgument("epsilon=inf asks for no noise at all: there is nothing to calibrate")
+        raise InvalidArgument("epsilon=inf asks for no noise: there is nothing to calibrate")
     extra_epsilon, extra_delta = slack(coordinates, budget.epsilon)
     if extra_epsilon > budget.epsilon or extra_delta >= budget.delta:
         raise InvalidArgument(_too_small(budget))
@@ -198,6 +196,6 @@ def _within_reach(budget: Budget, coordinates: int, slack: Slack) -> tuple[float
 def _too_small(budget: Budget) -> str:
     other = "smaller" if budget.epsilon > 1 else "larger"
     return (
-        f"epsilon={budget.epsilon:g} with delta={budget.delta:g} cannot be kept for so many released numbers: "
-        f"take a larger delta, a {other} epsilon, fewer factors or fewer rounds"
+        f"epsilon={budget.epsilon:g} with delta={budget.delta:g} cannot be met for this many released numbers: "
+        f"choose a larger delta, a {other} epsilon, fewer factors or fewer rounds"
     )

@@ -1,4 +1,4 @@
-"""Drawing from the discrete Gaussian: P(k) proportional to exp(-k²/2σ²) on the integers, from uniform bits.
+"""A sampler for the discrete Gaussian: P(k) proportional to exp(-k²/2σ²) on the integers, from uniform bits.
 
 σ may be far too large for a table. With a stretch A, three draws from the table of a small s make one of σ:
 X = A²·X1 + A·X2 + X3, where s²(A⁴ + A² + 1) = σ² exactly. The sum is smooth because s is about 2A.
@@ -7,8 +7,8 @@ X = A²·X1 + A·X2 + X3, where s²(A⁴ + A² + 1) = σ² exactly. The sum is s
 >>> table.stretch, table.base_square, len(table.moves) == 2**table.column_bits
 (512, Fraction(72057594037927936, 68719738881), True)
 
-How far this is from the exact distribution is proven in docs/proofs/noise.md and docs/proofs/pieces.md. Where the bits
-come from is no concern of this module; see `dpmf.privacy.noise`.
+How far this is from the exact distribution is proven in docs/proofs/noise.md and docs/proofs/shares.md. The bits
+come from `dpmf.privacy.noise`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = 3
-"""How many draws from a table make one number."""
+"""Draws from a table per number."""
 
 WORD = np.dtype("<u4")
-"""What chooses a column and a height in it."""
+"""The type of the uniform word that picks a column and a height in it."""
 
 REFINING_BYTES = 16
-"""What decides where a word does not."""
+"""Further random bytes, drawn where a word alone does not decide."""
 
 _LEAST_SMOOTHNESS = Fraction(39999, 10000)  # the least τ² that Lemma 1 of docs/proofs/noise.md is used with
-_REACH = 16  # columns reach at least as many s to either side
+_REACH = 16  # columns reach at least 16·s to either side
 _WORD_BITS = 8 * WORD.itemsize
 _REFINING_BITS = 8 * REFINING_BYTES
 _UNIT_BITS = _WORD_BITS + _REFINING_BITS  # probabilities are multiples of 2**-_UNIT_BITS
@@ -117,7 +117,7 @@ def _weights(base_square: Fraction, column_bits: int) -> list[int]:
 
 
 class Scratch(NamedTuple):
-    """Room for one chunk, used again and again: fresh memory would cost more than the arithmetic."""
+    """Buffers for one chunk, reused: allocating them would cost more than the arithmetic."""
 
     words: NDArray[np.uint32]
     columns: NDArray[np.intp]
@@ -128,7 +128,7 @@ class Scratch(NamedTuple):
 
     @classmethod
     def of(cls, size: int) -> Scratch:
-        """Return room for as many words."""
+        """Return buffers for `size` words."""
         dtypes = (WORD, np.intp, np.uint32, np.int32, np.bool_, np.bool_)
         return cls(*(np.empty(size, dtype) for dtype in dtypes))
 
@@ -139,8 +139,8 @@ def columns_of(table: Table, scratch: Scratch, refine: Callable[[memoryview], by
     Args:
         table: what to draw from.
         scratch: its `words` hold 32 uniform bits each; the rest is overwritten, and `columns` returned.
-        refine: gives as many uniform bytes as it is given; called where 32 bits do not decide, once in 2¹⁷ words or
-            less often.
+        refine: returns as many uniform bytes as it is given; called where 32 bits do not decide, at most once in 2¹⁷
+            words.
     """
     words, columns, thresholds, moves, moved, undecided = scratch
     np.right_shift(words, np.uint32(_WORD_BITS - table.column_bits), out=columns)

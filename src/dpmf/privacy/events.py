@@ -1,4 +1,4 @@
-"""What was done to the data, in terms that an accountant can add up.
+"""Events: what was done to the data, in terms that an accountant can compose.
 
 Throughout, "the released sum" is Σ_i f(i), a vector with one bounded contribution f(i) of each user, rounded to a
 public grid, and "Gaussian noise" is independent and of the same standard deviation in every direction. A later
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 from dpmf.errors import DamagedFile, InvalidArgument
 
 _MOST = 2**53  # whole numbers up to here are exact as floating-point numbers, too
-_LEAST_NUMBER = 1e-100  # the square of anything smaller, or larger than its inverse, may not be a number any more
+_LEAST_NUMBER = 1e-100  # squares of anything smaller, or larger than its inverse, may under- or overflow
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class GaussianEvent:
     """A sum over everybody, released `count` times with Gaussian noise.
 
     Attributes:
-        what: what was released, in words.
+        what: the name of what was released.
         noise_multiplier: standard deviation of the noise / L2 sensitivity of the sum, where the sensitivity is the
             greatest L2 distance between the sums of two data sets that are neighbours *in the relation of the
-            guarantee*. Under "replace" it is thus the replace sensitivity, and no factor is missing.
-        count: how often, each time with fresh noise; the sum may be another one each time.
-        coordinates: how many numbers were released at most, over all `count` times; what the sampler's inaccuracy costs
-            is in proportion to it. Where noise is made of pieces, each number counts as often as there are pieces that
-            are sure to be in it: docs/proofs/pieces.md charges for every piece.
+            guarantee*. Under "replace" it is the replace sensitivity, so no further factor applies.
+        count: the number of releases, each with fresh noise; the sum may be a different one each time.
+        coordinates: the greatest number of coordinates released, over all `count` releases; the cost of the sampler's
+            inaccuracy is proportional to it. Where noise is made of shares, each coordinate counts once for every share
+            that is certain to be in it: docs/proofs/shares.md charges for each.
     """
 
     kind: ClassVar[str] = "gaussian-noise"
@@ -57,13 +57,13 @@ class PoissonGaussianEvent:
     and neither the sample nor its size is released. The sum is not divided by anything that depends on the data.
 
     Attributes:
-        what: what was released, in words.
+        what: the name of what was released.
         noise_multiplier: standard deviation of the noise / C, where C is the greatest L2 norm of *one contribution*
-            f(i). That is the add-remove sensitivity, under "replace" too: there the accountant itself takes into
-            account that one contribution may turn into its opposite.
+            f(i). This is the add-remove sensitivity, under "replace" too: there the accountant itself accounts for
+            one contribution turning into its opposite.
         sampling_rate: above 0 and below 1; without sampling it is a `GaussianEvent`.
-        count: how often, each time with a fresh sample and fresh noise.
-        coordinates: how many numbers were released, over all `count` times.
+        count: the number of releases, each with a fresh sample and fresh noise.
+        coordinates: the number of coordinates released, over all `count` releases.
     """
 
     kind: ClassVar[str] = "gaussian-noise-on-poisson-sample"
@@ -77,7 +77,7 @@ class PoissonGaussianEvent:
         _check_common(self)
         _check_positive("sampling_rate", self.sampling_rate)
         if self.sampling_rate >= 1:
-            raise InvalidArgument(f"sampling_rate={self.sampling_rate:g} should be below 1: everybody is no sample")
+            raise InvalidArgument(f"sampling_rate={self.sampling_rate:g} should be below 1: 1 is not a sample")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -89,15 +89,15 @@ class NormNoiseEvent:
     """A table of rows of numbers, released `count` times with noise of uniform direction and gamma-distributed length.
 
     Each row has noise z of its own, with a density proportional to exp(-‖z‖₂ / b); for rows of K numbers the length is
-    Gamma(K, b). It costs ε = count / noise_multiplier, and no δ but that of the sampler: docs/proofs/norm-noise.md.
+    Gamma(K, b). It costs ε = count / noise_multiplier, and no δ except that of the sampler: docs/proofs/norm-noise.md.
 
     Attributes:
-        what: what was released, in words.
+        what: the name of what was released.
         noise_multiplier: b / sensitivity of the table, where the sensitivity is the greatest L2 distance by which *one
             row* may differ between two data sets that are neighbours *in the relation of the guarantee*, all other rows
             being equal. If several rows may differ, it is the greatest sum of the L2 distances of all rows.
-        count: how often, each time with fresh noise; the table may be another one each time.
-        coordinates: how many numbers were released at most, over all `count` times.
+        count: the number of releases, each with fresh noise; the table may be a different one each time.
+        coordinates: the greatest number of coordinates released, over all `count` releases.
     """
 
     kind: ClassVar[str] = "gamma-length-noise"
@@ -116,13 +116,13 @@ class NormNoiseEvent:
 
 @dataclass(frozen=True)
 class ClaimEvent:
-    """Something that was published on the strength of a claim which no accountant here can check or compose.
+    """A publication that rests on a claim which no accountant here can check or compose.
 
     Its privacy loss counts as unbounded.
 
     Attributes:
-        what: what was released, in words.
-        claim: what is claimed of it, by whom.
+        what: the name of what was released.
+        claim: what is claimed, and by whom.
     """
 
     kind: ClassVar[str] = "claim-that-cannot-be-recomputed"
@@ -173,7 +173,7 @@ def _check_positive(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is no text, and line breaks and control characters, which could imitate other lines of output."""
+    """Refuse anything but one line of text: line breaks and control characters could imitate other output."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidArgument(f"{name}={value!r} should be a text that is not empty")
     if not value.isprintable():

@@ -1,7 +1,9 @@
-"""A guarantee in plain words: pure functions from what is known publicly to text.
+"""A guarantee in plain words: pure functions from public facts to text.
+
+`dpmf.model.explain` verifies a release first, and is what the command line and the page call.
 
 >>> facts = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="sgd")
->>> [part.title for part in explain(Guarantee.none(), facts)]
+>>> [part.title for part in explain_guarantee(Guarantee.none(), facts)]
 ['What is released', 'What is promised']
 """
 
@@ -18,14 +20,14 @@ from dpmf.privacy.guarantee import Guarantee
 
 @dataclass(frozen=True)
 class Facts:
-    """What a release shows of itself.
+    """Public facts about a release.
 
     Attributes:
         n_items, n_factors: sizes.
         scale: of the ratings, such as "1:5".
-        catalogue_declared: whether the list of items was given, not learnt from the ratings.
+        catalogue_declared: whether the list of items was declared, not learnt from the ratings.
         method: how the model was trained.
-        feedback: "explicit" if ratings counted, "implicit" if only which items people have.
+        feedback: "explicit" if ratings were used, "implicit" if only which items people have.
     """
 
     n_items: int
@@ -37,26 +39,26 @@ class Facts:
 
     @property
     def federated(self) -> bool:
-        """Whether nobody held all ratings, so that it is public who took part."""
+        """Whether nobody held all ratings, in which case it is public who took part."""
         return self.method == "federated"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A title, and sentences below it."""
+    """A heading and the sentences under it."""
 
     title: str
     sentences: tuple[str, ...]
 
 
-def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
-    """Return what a release holds and what is promised about it, for somebody who has never heard of epsilon."""
+def explain_guarantee(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
+    """Return what a release holds and what is guaranteed, for somebody who has never heard of epsilon."""
     released = Section("What is released", _released(guarantee, facts))
     if guarantee.mode == "none":
         return released, Section("What is promised", _NOTHING)
     if guarantee.mode == "paper":
         return released, Section("What is claimed", _claimed(guarantee)), Section("It rests on", guarantee.assumptions)
-    if guarantee.is_seeded:
+    if guarantee.seeded:
         return released, Section("What is promised", _SEEDED), Section("Recorded with it", guarantee.assumptions)
     return (
         released,
@@ -69,21 +71,21 @@ def explain(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]:
 
 
 _NOTHING = (
-    "Nothing is promised. Item factors are sums over people's ratings, and whoever has them may be able to find out "
-    "who rated what. Treat the release as you treat the ratings: do not publish it.",
+    "Nothing is guaranteed. Item factors are sums over people's ratings, and whoever has them may be able to find out "
+    "who rated what. Treat the release like the ratings: do not publish it.",
 )
 _SEEDED = (
-    "Nothing is promised. The noise in this release came from a seed, for research: whoever knows or guesses it can "
-    "take the noise away. Treat the release as you treat the ratings: do not publish it.",
+    "Nothing is guaranteed. The noise in this release came from a seed, for research: whoever knows or guesses the "
+    "seed can remove the noise. Treat the release like the ratings: do not publish it.",
 )
 _AGAINST = (
-    "It is protected against everybody who gets the release, now or later, whatever else they know, about this "
+    "It is protected against everybody who gets the release, now or later, whatever else they know about this "
     "person and about all others, and however much computing power they have, unless they can break the cipher "
-    "(ChaCha20) that the noise is made with."
+    "(ChaCha20) that generates the noise."
 )
 _TOGETHER = (
     "No party held the ratings: people added up masked answers with the help of a recommender and a third party. That "
-    "neither of these learns more than everybody else rests on what is assumed below, in particular that they do not "
+    "neither of these learns more than everybody else rests on the assumptions below, in particular that they do not "
     "collude, and on the ciphers between them (X25519, ChaCha20-Poly1305).",
 )
 _PUBLIC = (
@@ -93,19 +95,19 @@ _PUBLIC = (
 
 
 def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
-    source = "given beforehand" if facts.catalogue_declared else "learnt from the ratings"
-    model = f"a bias each, what predictions start from, the scale {facts.scale}, titles"
+    source = "declared" if facts.catalogue_declared else "learnt from the ratings"
+    model = f"a bias each, a constant that predictions start from, the scale {facts.scale}, titles"
     if facts.feedback == "implicit":
         model = "a popularity each, titles"
     holds = (
-        f"{facts.n_items:,} items, a list that was {source}, with {facts.n_factors} factors and "
+        f"{facts.n_items:,} items, from a list that was {source}, with {facts.n_factors} factors and "
         f"{model}, and how it was trained (method {facts.method}). It holds no user and no rating."
     )
     if facts.feedback == "implicit":
-        holds += " Only which items people have was used for it, not how they rated them."
+        holds += " It was trained on which items people have, not on how they rated them."
     if not guarantee.releases:
         return (holds,)
-    return holds, f"Made from the ratings: {', '.join(guarantee.releases)}. All else is taken to be public."
+    return holds, f"Computed from the ratings: {', '.join(guarantee.releases)}. All else is assumed to be public."
 
 
 def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
@@ -113,7 +115,7 @@ def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
     return (
         f"A paper claims epsilon={guarantee.epsilon:g} and delta={guarantee.delta:g} per {guarantee.unit} "
         f"({guarantee.neighbours}). dpmf does not certify it: no accountant here can recompute it, and the code does "
-        "not enforce what it rests on. For a promise that holds, use a certified method.",
+        "not enforce what it rests on. For a guarantee that holds, use a certified method.",
         *claims,
     )
 
@@ -121,7 +123,7 @@ def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
 def _protected(guarantee: Guarantee, facts: Facts) -> str:
     whose = {
         "user": "All ratings of one person, together",
-        "rating": "Each single rating, but not all those of a person together",
+        "rating": "Each single rating, but not all ratings of a person together",
     }[guarantee.unit or ""]
     hidden = {
         ("user", "add-remove"): "what they are, and whether they are in the data at all",
@@ -131,11 +133,11 @@ def _protected(guarantee: Guarantee, facts: Facts) -> str:
     }[guarantee.unit or "", guarantee.neighbours or ""]
     if facts.federated:
         hidden = "what they are and which items they are of, but not that somebody took part"
-    return f"{whose}: {hidden}. How well is said below, by epsilon and delta."
+    return f"{whose}: {hidden}. How well is measured by epsilon and delta, below."
 
 
 class _Words(NamedTuple):
-    """How neighbours differ: what a guesser does not know, what there is, and what there would be instead."""
+    """How neighbours differ: what a guesser does not know, and the two cases to be told apart."""
 
     question: str
     present: str
@@ -149,17 +151,18 @@ _NEIGHBOURS = {
     ),
     ("rating", "add-remove"): _Words("whether you gave one rating", "with one of your ratings", "without it"),
     ("rating", "replace"): _Words(
-        "which of two values one of your ratings has", "with one of your ratings as it is",
+        "which of two values one of your ratings has",
+        "with one of your ratings as it is",
         "with any other value in its place",
     ),
-}  # fmt: skip
+}
 _NOTHING_CONTRIBUTED = _Words(
-    "whether you contributed your ratings or nothing", "with your ratings", "had you taken part with none"
+    "whether you contributed your ratings or nothing", "with your ratings", "if you had taken part with none"
 )
 
 
 def _meaning(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
-    assert guarantee.epsilon is not None  # a certified guarantee has all of them
+    assert guarantee.epsilon is not None  # a certified guarantee states all three
     assert guarantee.delta is not None
     assert guarantee.neighbours is not None
     epsilon, delta = guarantee.epsilon, guarantee.delta
@@ -171,8 +174,8 @@ def _meaning(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
         f"epsilon={epsilon:g}, delta={delta:g}: whatever somebody might conclude from the release, it is at most "
         f"{_factor(epsilon)} times as likely {words.present} as it would be {words.instead}, give or take a "
         f"probability of {delta:g}.",
-        f"Somebody who knows everything but {words.question}, and holds both for equally likely, guesses right with a "
-        f"probability of {_percent(guess(epsilon, delta))} at most, instead of 50 %. For the noise that was really "
+        f"Somebody who knows everything except {words.question}, and considers both equally likely, guesses right with "
+        f"a probability of at most {_percent(guess(epsilon, delta))}, instead of 50 %. For the noise that was actually "
         f"added the limit is {_percent(exact)}.",
     )
 
@@ -194,7 +197,7 @@ def _factor(epsilon: float) -> str:
 
 
 def _percent(probability: float) -> str:
-    """Return a share of 100, rounded up to a tenth."""
+    """Return a percentage, rounded up to a tenth."""
     return f"{min(100.0, math.ceil(1000 * probability - 1e-9) / 10):g} %"
 
 
@@ -203,32 +206,32 @@ def _done(event: Event, unit: str | None) -> str:
     times = "once" if event.count == 1 else f"{event.count:,} times"
     if isinstance(event, GaussianEvent):
         return (
-            f"{event.what}: a sum over everybody, released {times} at most, with Gaussian noise of "
-            f"{event.noise_multiplier:.4g} times the most that one {unit} can change it."
+            f"{event.what}: a sum over everybody, released at most {times}, with Gaussian noise of "
+            f"{event.noise_multiplier:.4g} times the largest change that one {unit} can make."
         )
     if isinstance(event, NormNoiseEvent):
         return (
-            f"{event.what}: a table, released {times} at most, each row with noise in a random direction and of a "
-            f"random length (gamma-distributed), whose scale is {event.noise_multiplier:.4g} times the most that one "
-            f"{unit} can change the table. Of epsilon, this takes {event.count / event.noise_multiplier:.4g}."
+            f"{event.what}: a table, released at most {times}, each row with noise in a random direction and of a "
+            f"random length (gamma-distributed), whose scale is {event.noise_multiplier:.4g} times the largest change "
+            f"that one {unit} can make. It takes {event.count / event.noise_multiplier:.4g} of epsilon."
         )
     return (
-        f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released {times} "
-        f"at most, with Gaussian noise of {event.noise_multiplier:.4g} times the most that one {unit} can contribute."
+        f"{event.what}: a sum over a random sample (each with probability {event.sampling_rate:g}), released at most "
+        f"{times}, with Gaussian noise of {event.noise_multiplier:.4g} times the most that one {unit} can contribute."
     )
 
 
 def _not_protected(guarantee: Guarantee) -> tuple[str, ...]:
     groups = (
         "A group of people who act alike: what k of them have in common is protected about k times less.",
-        "Several accounts of the same person, which count as several persons.",
+        "Several accounts of the same person, which count as several people.",
     )
     ratings = ("A person's ratings taken together: this guarantee is about one rating at a time.",)
     return (
-        "What holds for people in general: that those who like one item like another. It may be concluded about you, "
-        "too, whether or not you took part.",
+        "What holds for people in general: that those who like one item also like another. This may be concluded about "
+        "you, too, whether or not you took part.",
         *(groups if guarantee.unit == "user" else ratings),
-        "Other releases of the same ratings: their costs add up. A ledger keeps count (dpmf ledger).",
+        "Other releases of the same ratings: their costs add up. A ledger keeps track of them (dpmf ledger).",
         "The ratings themselves, where they are kept, saved models and checkpoints, and error figures shown to "
         "whoever holds the data.",
         "What a person does with the release on their own device, such as showing others what it recommends.",

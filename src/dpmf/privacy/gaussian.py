@@ -1,4 +1,4 @@
-"""The Gaussian mechanism, exactly.
+"""The exact privacy of the Gaussian mechanism.
 
 A mechanism is gdp-Gaussian-private if telling two neighbouring data sets apart from its output is at least as hard as
 telling N(0, 1) from N(gdp, 1). One release with noise multiplier s has gdp = 1/s, and releases, each of which may
@@ -6,7 +6,7 @@ depend on those before it, compose to sqrt(Σ gdp²). Such a mechanism is (ε, �
 
     δ ≥ Φ(gdp/2 − ε/gdp) − e^ε · Φ(−gdp/2 − ε/gdp).
 
-Everything here is rounded to the safe side.
+All results are rounded to the safe side.
 
 References: Balle, Wang, "Improving the Gaussian mechanism for differential privacy", 2018; Dong, Roth, Su,
 "Gaussian differential privacy", 2019; Smith, Thakurta, "Fully adaptive composition for Gaussian differential

@@ -1,4 +1,4 @@
-"""What is promised about a release, as data.
+"""The privacy guarantee of a release, as data.
 
 >>> print(Guarantee.none())
 none: not private. Item factors and biases were computed from the ratings without any protection.
@@ -26,24 +26,30 @@ SEEDED = (
     "The noise was drawn from a seed. Whoever knows or guesses the seed can take the noise away again, so this "
     "release protects nobody: it is for research, and epsilon is what noise that cannot be predicted would give."
 )
+"""How `Guarantee.seeded` is written in a file: this sentence, word for word, before all other assumptions."""
+PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
+"""How `Guarantee.personal` is written in a file: this sentence, word for word, after all other assumptions."""
+_SENTENCES = {"seeded": SEEDED, "personal": PERSONAL}
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A privacy guarantee, or its absence. Make one with `none`, `certified_by` or `paper`.
+    """A privacy guarantee, or its absence. Construct one with `none`, `certified_by` or `paper`.
 
     Attributes:
-        epsilon, delta: the parameters of differential privacy, as `dpmf.privacy.budget.Budget` defines them; None if
-            nothing is promised. In mode "certified" epsilon was computed from the events, in mode "paper" it is what
+        epsilon, delta: the parameters of differential privacy, as `dpmf.privacy.budget.Budget` defines them; None
+            without a guarantee. In mode "certified" epsilon was computed from the events, in mode "paper" it is what
             the paper claims.
         unit: what is protected, "user" or "rating"; None if nothing is.
-        neighbours: which data sets count as neighbours, "add-remove" or "replace"; None if nothing is promised.
+        neighbours: which data sets count as neighbours, "add-remove" or "replace"; None without a guarantee.
         mode: "none", "certified" (bounded, noised and accounted for by this code) or "paper" (a published claim).
         certified: whether the guarantee holds for exactly what the code did. Only in mode "certified", and not even
-            then if the noise came from a seed: then the assumptions begin with `SEEDED`.
-        assumptions: what it rests on, one sentence each.
+            then if the noise came from a seed.
+        assumptions: what it rests on, one sentence each, for people to read: code reads `seeded` and `personal`.
         releases: what is published, a few words each.
-        events: what was done, so that epsilon can be computed again.
+        events: what was done, so that epsilon can be recomputed.
+        seeded: whether the noise came from a seed, so that nobody is protected.
+        personal: whether users chose an epsilon of their own, none above that of the guarantee.
     """
 
     epsilon: float | None
@@ -55,6 +61,8 @@ class Guarantee:
     assumptions: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
+    seeded: bool = False
+    personal: bool = False
 
     @classmethod
     def none(cls) -> Guarantee:
@@ -70,15 +78,17 @@ class Guarantee:
         releases: Sequence[str],
         assumptions: Sequence[str] = (),
         seeded: bool = False,
+        personal: bool = False,
     ) -> Guarantee:
         """Return the guarantee that the events give, at the delta of the budget.
 
         Args:
-            budget: what epsilon may be at most.
+            budget: the largest epsilon allowed.
             events: what is done. Each says how many numbers it releases; claims are refused.
             releases: what is published, a few words each.
-            assumptions: what the guarantee rests on, one sentence each.
+            assumptions: what else the guarantee rests on, one sentence each.
             seeded: whether the noise is drawn from a seed. Then nothing is certified.
+            personal: whether users chose an epsilon of their own.
 
         Raises:
             BudgetExceeded: the events cost more than the budget.
@@ -94,11 +104,21 @@ class Guarantee:
                 f"the events cost epsilon={computed:g} at delta={budget.delta:g}, more than the {budget.epsilon:g} "
                 "of the budget: add noise, or release less"
             )
-        return cls(
-            min(budget.epsilon, rounded_up(computed)), budget.delta, budget.unit, budget.neighbours,
-            mode="certified", certified=not seeded, releases=tuple(releases), events=tuple(events),
-            assumptions=(SEEDED, *assumptions) if seeded else tuple(assumptions),
-        )  # fmt: skip
+        guarantee = cls(
+            epsilon=min(budget.epsilon, rounded_up(computed)),
+            delta=budget.delta,
+            unit=budget.unit,
+            neighbours=budget.neighbours,
+            mode="certified",
+            certified=not seeded,
+            assumptions=_stated(assumptions, seeded=seeded, personal=personal),
+            releases=tuple(releases),
+            events=tuple(events),
+            seeded=seeded,
+            personal=personal,
+        )
+        guarantee._check_sentences()
+        return guarantee
 
     @classmethod
     def paper(
@@ -111,6 +131,8 @@ class Guarantee:
         claim: str,
         releases: Sequence[str],
         assumptions: Sequence[str],
+        seeded: bool = False,
+        personal: bool = False,
     ) -> Guarantee:
         """Return a published claim, which is not certified.
 
@@ -120,27 +142,31 @@ class Guarantee:
             claim: what is claimed, by whom, in a sentence.
             releases: what is published, a few words each.
             assumptions: what the claim rests on, one sentence each; a claim without any is refused.
+            seeded, personal: as in `certified_by`.
         """
         guarantee = cls(
-            float(epsilon), float(delta), unit, neighbours, mode="paper", certified=False,
-            assumptions=tuple(assumptions), releases=tuple(releases),
+            epsilon=float(epsilon),
+            delta=float(delta),
+            unit=unit,
+            neighbours=neighbours,
+            mode="paper",
+            certified=False,
+            assumptions=_stated(assumptions, seeded=seeded, personal=personal),
+            releases=tuple(releases),
             events=(ClaimEvent(_listed(releases), claim),),
-        )  # fmt: skip
+            seeded=seeded,
+            personal=personal,
+        )
         guarantee._check()
         return guarantee
 
     @property
     def is_private(self) -> bool:
-        """Whether anything is promised at all: not by seeded noise."""
-        return self.mode != "none" and not self.is_seeded
-
-    @property
-    def is_seeded(self) -> bool:
-        """Whether the noise came from a seed."""
-        return SEEDED in self.assumptions
+        """Whether there is any guarantee or claim: seeded noise gives none."""
+        return self.mode != "none" and not self.seeded
 
     def recomputed_epsilon(self) -> float | None:
-        """Return what the accountant makes of the events; infinity for a claim, None if nothing is promised."""
+        """Return epsilon as the accountant computes it from the events; infinity for a claim, None without either."""
         if self.delta is None or self.neighbours is None:
             return None
         if any(isinstance(event, ClaimEvent) for event in self.events):
@@ -148,9 +174,10 @@ class Guarantee:
         return epsilon_of(self.events, self.delta, neighbours=self.neighbours)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types."""
+        """Return plain JSON types; `seeded` and `personal` are sentences among the assumptions there."""
         lists = {name: list(getattr(self, name)) for name in ("assumptions", "releases")}
-        return {**asdict(self), **lists, "events": [event.to_json() for event in self.events]}
+        written = {**asdict(self), **lists, "events": [event.to_json() for event in self.events]}
+        return {name: written[name] for name in _written_fields()}
 
     @classmethod
     def from_json(cls, content: Any) -> Guarantee:
@@ -158,14 +185,16 @@ class Guarantee:
 
         Epsilon is not recomputed: that is `dpmf.privacy.verify.verify`.
         """
-        if not isinstance(content, dict) or set(content) != {field.name for field in fields(cls)}:
+        if not isinstance(content, dict) or set(content) != set(_written_fields()):
             raise DamagedFile("the guarantee of this release is not one that this version of dpmf understands")
         lists = [content[name] for name in ("assumptions", "releases", "events")]
         if not all(isinstance(one, list) for one in lists):
             raise DamagedFile("the guarantee is damaged: assumptions, releases and events should be lists")
         texts = {name: tuple(content[name]) for name in ("assumptions", "releases")}
         events = tuple(event_from_json(event) for event in content["events"])
-        guarantee = cls(**{**content, **texts, "events": events})
+        # The one place where a sentence is data: the format of a release has no other field for these.
+        said = {name: sentence in texts["assumptions"] for name, sentence in _SENTENCES.items()}
+        guarantee = cls(**{**content, **texts, **said, "events": events})
         try:
             guarantee._check()
         except InvalidArgument as error:
@@ -173,14 +202,15 @@ class Guarantee:
         return guarantee
 
     def _check(self) -> None:
-        """Raise `InvalidArgument` unless the fields are such as the constructors make them."""
+        """Raise `InvalidArgument` unless the fields are as the constructors set them."""
         if self.mode not in MODES:
             raise InvalidArgument(f"mode={self.mode!r} is unknown: it should be {', '.join(MODES)}")
         for text in (*self.assumptions, *self.releases):
             check_text("one of assumptions and releases", text)
+        self._check_sentences()
         if self.mode == "none":
             if self != Guarantee.none():
-                raise InvalidArgument("mode='none' promises nothing, and something is promised")
+                raise InvalidArgument("mode='none' guarantees nothing, and a guarantee is stated")
             return
         check_unit(self.unit)
         check_neighbours(self.neighbours)
@@ -192,17 +222,25 @@ class Guarantee:
             claims = all(isinstance(event, ClaimEvent) for event in self.events)
             if self.certified or not claims or not self.assumptions:
                 raise InvalidArgument("a paper's claim is never certified, and names the claim and its assumptions")
-        elif not (all(map(_is_accountable, self.events)) and self.delta and self.certified != self.is_seeded):
+        elif not (all(map(_is_accountable, self.events)) and self.delta and self.certified != self.seeded):
             raise InvalidArgument("what rests on a claim, on delta=0 or on seeded noise cannot be certified")
+
+    def _check_sentences(self) -> None:
+        """Refuse an assumption that a field should state: written to a file, it would set that field when read."""
+        for name, sentence in _SENTENCES.items():
+            if getattr(self, name) != (sentence in self.assumptions):
+                raise InvalidArgument(
+                    f"{name}={getattr(self, name)} contradicts the assumptions: pass {name}=True, not its sentence"
+                )
 
     def __str__(self) -> str:
         if self.mode == "none":
             return "none: not private. Item factors and biases were computed from the ratings without any protection."
-        promise = f"({self.epsilon}, {self.delta})-DP per {self.unit}, {self.neighbours}"
-        if self.is_seeded:
-            return f"not private: noise from a seed, research only; unpredictable noise would be {promise}"
+        stated = f"({self.epsilon}, {self.delta})-DP per {self.unit}, {self.neighbours}"
+        if self.seeded:
+            return f"not private: noise from a seed, research only; unpredictable noise would be {stated}"
         status = "certified" if self.certified else "paper claim, not certified"
-        return f"{promise}, {status}; releases {_listed(self.releases)}"
+        return f"{stated}, {status}; releases {_listed(self.releases)}"
 
 
 def rounded_up(epsilon: float) -> float:
@@ -215,6 +253,16 @@ def rounded_up(epsilon: float) -> float:
         return epsilon
     shown = round(epsilon, 6)
     return shown if shown >= epsilon else round(shown + 1e-6, 6)
+
+
+def _stated(assumptions: Sequence[str], *, seeded: bool, personal: bool) -> tuple[str, ...]:
+    """Return the assumptions with the sentences of what is true, each sentence once."""
+    first, last = [SEEDED] if seeded else [], [PERSONAL] if personal else []
+    return tuple(dict.fromkeys((*first, *assumptions, *last)))
+
+
+def _written_fields() -> list[str]:
+    return [field.name for field in fields(Guarantee) if field.name not in _SENTENCES]
 
 
 def _is_accountable(event: Event) -> bool:

@@ -1,16 +1,16 @@
-"""A record of everything that was released about the same people, with a cap that is never passed.
+"""A record of everything that was released about the same people, with a cap that is never exceeded.
 
-Two releases of the same ratings cost more than one. A ledger is a JSON file that whoever holds the ratings keeps
+Two releases of the same ratings cost more than one. A ledger is a JSON file that the holder of the ratings keeps
 beside them. It stores the events of every release and composes them all with the accountant.
 
-`spend` is to be called *before any noise is drawn*: it writes the entry to the disk, for good, and only then may the
-run go on. A run that fails or is killed later has spent what it asked for, whether or not anything was published;
-nothing is ever paid back. Runs at the same time wait for each other (a lock file beside the ledger), so that together
-they cannot overspend. A ledger that is damaged is refused, never begun anew.
+Call `spend` *before any noise is drawn*: it writes the entry to disk, permanently, and only then may the run continue.
+A run that fails or is killed later has spent what it asked for, whether or not anything was published; nothing is ever
+refunded. Concurrent runs wait for each other (a lock file beside the ledger), so that together they cannot overspend.
+A damaged ledger is refused, never started over.
 
 Noise levels may be chosen in the light of earlier releases if all events are full batches with Gaussian noise: a cap on
-Gaussian privacy holds all the same (Smith, Thakurta 2022). For Poisson-sampled steps, and where there is noise of
-gamma-distributed length too, they should be chosen beforehand.
+Gaussian privacy still holds (Smith, Thakurta 2022). For Poisson-sampled steps, and for mixtures with noise of
+gamma-distributed length, they should be chosen in advance.
 
 >>> import tempfile
 >>> from dpmf.privacy import GaussianEvent
@@ -40,19 +40,19 @@ from dpmf.privacy.guarantee import Guarantee, rounded_up
 
 FORMAT_VERSION = 1
 _FIELDS = {"format", "version", "epsilon", "delta", "unit", "neighbours", "entries", "digest"}
-_PATIENCE = 120.0  # seconds; an entry takes a few at most
+_PATIENCE = 120.0  # seconds; an entry takes at most a few
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One release, or one that was to be.
+    """One release that was charged, whether or not it was published.
 
     Attributes:
-        label: what it was for, in words.
+        label: what it was for.
         date: when it was entered, in ISO 8601 and UTC.
-        guarantee: what was promised. Only its events count.
-        run: tells a run that may be stopped and gone on with from all others; None for any other run.
-        started: how many of its stages were started.
+        guarantee: of the release. Only its events count.
+        run: identifies a run that can be resumed; None for any other run.
+        started: the number of its stages that were started.
     """
 
     label: str
@@ -66,17 +66,17 @@ class Ledger:
     """The privacy spent on one set of ratings, in a file.
 
     Args:
-        path: the file. A new one is made if there is none and a cap is given.
-        cap: what all releases together may cost, at the ledger's own delta; infinity only records. It is fixed when
-            the ledger is made: later it may be left out, and another one is refused.
+        path: the file. It is created if it does not exist and a cap is given.
+        cap: the greatest cost of all releases together, at the ledger's own delta; infinity only records. It is fixed
+            when the ledger is created: later it may be left out, and a different one is refused.
     """
 
     def __init__(self, path: str | Path, cap: Budget | None = None) -> None:
-        self.path = Path(path).resolve()  # by a link or by its name, the same file and the same lock
+        self.path = Path(path).resolve()  # so that a link and its target share one lock
         if not self.path.parent.is_dir():
-            raise InvalidArgument(f"no folder {self.path.parent} for the ledger: make it first")
+            raise InvalidArgument(f"no folder {self.path.parent} for the ledger: create it first")
         if cap is None and not self.path.exists():
-            raise InvalidArgument(f"no ledger {path}: name the file, or give a cap to begin a new one")
+            raise InvalidArgument(f"no ledger {path}: check the name, or give a cap to start a new one")
         if cap is not None and not self.path.exists():
             with self._locked():
                 if not self.path.exists():
@@ -84,7 +84,7 @@ class Ledger:
         self.cap, _ = self._read()  # no lock: the file is replaced as a whole
         if cap is not None and cap != self.cap:
             raise InvalidArgument(
-                f"the ledger {path} has the cap {_shown(self.cap)}, which {_shown(cap)} cannot change"
+                f"the ledger {path} has the cap {_shown(self.cap)}: it cannot change to {_shown(cap)}"
             )
 
     def entries(self) -> tuple[Entry, ...]:
@@ -98,23 +98,23 @@ class Ledger:
     def spend(self, label: str, guarantee: Guarantee, *, run: str | None = None) -> None:
         """Enter a release, before any noise for it is drawn; it stays spent whatever happens next.
 
-        Whatever is not certified (nothing promised, a paper's claim, seeded noise) counts as unbounded. A run that goes
-        on after it was stopped gives its `run` again, and is entered only if it is not there yet.
+        Anything not certified (no guarantee, a paper's claim, seeded noise) counts as unbounded. A run that is resumed
+        passes the same `run` again, and is entered only if it is not in the ledger yet.
 
         Raises:
             BudgetExceeded: all releases together would cost more than the cap. Nothing was entered.
-            InvalidArgument: the unit or the neighbours are not the ledger's, or the run promised something else before.
+            InvalidArgument: the unit or the neighbours are not the ledger's, or the run had another guarantee before.
         """
         for name in ("unit", "neighbours"):
             given, ours = getattr(guarantee, name), getattr(self.cap, name)
-            if guarantee.mode == "certified" and given != ours:  # all else is unbounded, whatever its unit
+            if guarantee.mode == "certified" and given != ours:  # anything else is unbounded, whatever its unit
                 raise InvalidArgument(f"{name}={given!r} cannot be added to a ledger with {name}={ours!r}")
         entry = Entry(label, datetime.now(UTC).isoformat(timespec="seconds"), guarantee, run)
         with self._locked():
             cap, before = self._read()
             same = [one for one in before if run is not None and one.run == run]
             if any(one.guarantee != guarantee for one in same):
-                raise InvalidArgument(f"the ledger {self.path} has another guarantee for this run: begin a new run")
+                raise InvalidArgument(f"the ledger {self.path} has another guarantee for this run: start a new run")
             if same:
                 return
             after = (*before, entry)
@@ -128,7 +128,7 @@ class Ledger:
             self._write(cap, after)
 
     def start(self, run: str, stage: int) -> None:
-        """Write down that a stage of a run is started, counted from 0, before any noise for it is drawn.
+        """Record that a stage of a run, counted from 0, is started, before any noise for it is drawn.
 
         Raises:
             BudgetExceeded: it was started before, from another copy of the run's checkpoint.
@@ -138,11 +138,11 @@ class Ledger:
             cap, entries = self._read()
             place = next((place for place, one in enumerate(entries) if one.run == run), None)
             if place is None:
-                raise InvalidArgument(f"the ledger {self.path} lost the run: restore it from a backup")
+                raise InvalidArgument(f"the ledger {self.path} has no entry for this run: restore it from a backup")
             if entries[place].started > stage:
                 raise BudgetExceeded(
-                    "the checkpoint is a copy, or was restored, and its run went on elsewhere: go on there, or begin a "
-                    "new run in another folder, which is charged anew"
+                    "the checkpoint is a copy, or was restored, and its run continued elsewhere: continue there, or "
+                    "start a new run in another folder, which is charged again"
                 )
             started = replace(entries[place], started=stage + 1)
             self._write(cap, (*entries[:place], started, *entries[place + 1 :]))
@@ -156,7 +156,7 @@ class Ledger:
     def _read(self) -> tuple[Budget, tuple[Entry, ...]]:
         content = read_json(self.path)
         if not isinstance(content, dict) or content.get("format") != "dpmf-ledger":
-            raise DamagedFile(f"{self.path} is not a dpmf ledger: name another file")
+            raise DamagedFile(f"{self.path} is not a dpmf ledger: check the name")
         if content.get("version") != FORMAT_VERSION:
             raise DamagedFile(f"{self.path} has a format that this dpmf does not read: update dpmf")
         try:
@@ -198,7 +198,7 @@ def _json_of(entry: Entry) -> dict[str, Any]:
 
 def _entry(content: dict[str, Any]) -> Entry:
     if set(content) - {"run", "started"} != {"label", "date", "guarantee"}:
-        raise ValueError("an entry has other fields than it should")
+        raise ValueError("an entry has missing or unknown fields")
     run, started = str(content["run"]) if "run" in content else None, int(content.get("started", 0))
     return Entry(str(content["label"]), str(content["date"]), Guarantee.from_json(content["guarantee"]), run, started)
 

@@ -1,6 +1,6 @@
 """Integer Gaussian noise from a cryptographic generator.
 
-Noise that is added as floating-point numbers leaks: which numbers can appear at all depends on the secret sum (Mironov
+Noise that is added in floating point leaks: which numbers can occur depends on the secret sum (Mironov
 2012). Here everything is an integer. A caller who wants noise of standard deviation `sd` works on the public grid of
 step `sd / STEPS_PER_SD`: it scales bounded contributions to that grid, truncates them toward zero, sums them in int64
 and adds what `Noise.integers` draws.
@@ -16,8 +16,8 @@ Noise is drawn once for each label and index, whatever the order or the thread, 
 Traceback (most recent call last):
 dpmf.errors.InvalidArgument: noise for label 'item factors', index 0 was drawn before: use a new index for every draw
 
-How close this comes to real Gaussian noise is proven in docs/proofs/noise.md and charged by `slack`. People who trust
-nobody with their numbers each add a piece of noise, with `Noise.pieces`: docs/proofs/pieces.md and `pieces_slack`.
+docs/proofs/noise.md bounds the distance to real Gaussian noise, and `slack` charges for it. Where nobody is trusted
+with the sum, each person adds a share of the noise, drawn by `Noise.shares`: docs/proofs/shares.md and `shares_slack`.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ EPSILON_PER_COORDINATE = 2.0**-53
 DELTA_PER_COORDINATE = 2.0**-111
 """Total variation between a drawn integer and the exact discrete Gaussian, plus what either Gaussian has past 13 S."""
 
-MOST_PIECES = 2**20
-"""Noise is not divided among more: the standard deviation of a piece is then 2¹⁸ steps."""
+MOST_SHARES = 2**20
+"""The largest number of shares; the standard deviation of a share is then 2¹⁸ steps."""
 
 _COIN = np.dtype("<u8")
-_CHUNK = 2**16  # words at a time: few enough for the cache, enough that threads seldom meet at the interpreter's lock
+_CHUNK = 2**16  # words at a time: few enough for the cache, enough that threads seldom contend for the GIL
 _ZEROS = memoryview(bytes(_CHUNK * _COIN.itemsize))
 _MOST_DRAWS = 2**32  # 32 GiB of key stream, far from the 256 GiB after which a 32-bit block counter would wrap
 
 
 class Noise:
-    """A source of noise, to be used by one process for one purpose and then dropped.
+    """A source of noise, for use by one process for one purpose.
 
     The key comes from the operating system, is never stored, and cannot be read, copied or pickled. Each (label, index)
     has a key stream of its own, so draws do not depend on each other's order and threads may share the object.
 
     Args:
-        noise_seed: research only. The same seed gives the same noise, and whoever knows it can take the noise off
+        noise_seed: research only. The same seed gives the same noise, and whoever knows it can subtract the noise
             again: a result made with it carries no guarantee.
     """
 
@@ -81,7 +81,7 @@ class Noise:
             key = secrets.token_bytes(32)
         else:
             key = hashlib.sha256(b"dpmf noise_seed %d" % operator.index(noise_seed)).digest()
-        # A hash that has absorbed the key can derive others from it, and does not give it back.
+        # A hash that has absorbed the key can derive others from it without revealing it.
         self._root = hashlib.blake2b(key=key, digest_size=32, person=b"dpmf noise")
         self._seeded = noise_seed is not None
         self._drawn: set[tuple[str, int]] = set()
@@ -99,31 +99,32 @@ class Noise:
         Args:
             shape: of the result.
             label: what the noise is for; public.
-            index: tells apart draws with the same label, such as rounds or blocks; public.
+            index: distinguishes draws with the same label, such as rounds or blocks; public.
 
         Raises:
             InvalidArgument: if something was drawn for this label and index before.
         """
-        return self.pieces(shape, 1, label, index)
+        return self.shares(shape, 1, label, index)
 
-    def pieces(self, shape: int | tuple[int, ...], n_pieces: int, label: str, index: int) -> NDArray[np.int64]:
-        """Return one piece of noise: so many pieces of different people add up to what `integers` draws.
+    def shares(self, shape: int | tuple[int, ...], n_shares: int, label: str, index: int) -> NDArray[np.int64]:
+        """Return one share of noise: `n_shares` of them, from different people, add up to a draw of `integers`.
 
-        These are independent integers X with P(X = k) proportional to exp(-k²·n_pieces / (2·STEPS_PER_SD²)). A sum in
-        which at least `n_pieces` of them are unknown to whoever sees it is as private as with one draw of `integers`,
-        up to `pieces_slack`; docs/proofs/pieces.md. With one piece, this is `integers`.
+        These are independent integers X with P(X = k) proportional to exp(-k²·n_shares / (2·STEPS_PER_SD²)). A sum in
+        which at least `n_shares` of them are unknown to whoever sees it is as private as with one draw of `integers`,
+        up to `shares_slack`; docs/proofs/shares.md. With one share, this is `integers`.
 
         Args:
             shape: of the result.
-            n_pieces: how many are sure to be in the sum and unknown, such as all people less those who may drop out or
-                collude; from 1 to MOST_PIECES; public. Fewer than there are is safe, and more noise.
+            n_shares: the number of shares that are certain to be in the sum and unknown, such as all people except
+                those who may drop out or collude; from 1 to MOST_SHARES; public. A smaller number is safe, and means
+                more noise.
             label: what the noise is for; public.
-            index: tells apart draws with the same label, such as rounds or blocks; public.
+            index: distinguishes draws with the same label, such as rounds or blocks; public.
 
         Raises:
             InvalidArgument: if something was drawn for this label and index before.
         """
-        table = _table(_checked(n_pieces))
+        table = _table(_checked(n_shares))
         size = math.prod(shape) if isinstance(shape, tuple) else shape
         key = self._key(size, label, index)
         drawn = np.empty(size, np.int64)
@@ -145,7 +146,7 @@ class Noise:
         """Return n independent coins that are True with the given probability, for Poisson sampling.
 
         The probability is rounded down to a multiple of 2⁻⁶⁴ (which changes none from 2⁻¹² on), and the coins are exact
-        for what it is rounded to. Sampling less often is at least as private, so no slack is due.
+        for the rounded probability. Sampling less often is at least as private, so no slack is due.
         """
         if not 0 <= probability <= 1:
             raise InvalidArgument(f"probability is {probability}: it must lie between 0 and 1")
@@ -172,13 +173,13 @@ class Noise:
         return words.reshape(shape)
 
     def _key(self, size: int, label: str, index: int) -> bytes:
-        """Return the key of one draw, once."""
+        """Return the key of one draw; raise if it was returned before."""
         if not 0 <= size <= _MOST_DRAWS:
-            raise InvalidArgument(f"{size} draws at once: draw at most {_MOST_DRAWS}, and more under another index")
+            raise InvalidArgument(f"{size} draws at once: draw at most {_MOST_DRAWS}, and the rest under another index")
         if not 0 <= index < 2**63:
             raise InvalidArgument(f"index is {index}: it must be at least 0 and have 63 bits")
         if os.getpid() != self._process:
-            raise InvalidArgument("noise was made in another process: make a new Noise(), or both would draw the same")
+            raise InvalidArgument("noise is from another process: create a new Noise(), or both would draw the same")
         with self._lock:
             if (label, index) in self._drawn:
                 raise InvalidArgument(
@@ -190,13 +191,13 @@ class Noise:
         return branch.digest()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise InvalidArgument("noise cannot be copied or pickled, or it would be drawn twice: make a new Noise()")
+        raise InvalidArgument("noise cannot be copied or pickled, or it would be drawn twice: create a new Noise()")
 
 
 def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]:
     """Return (extra epsilon, extra delta) for using this noise in place of real Gaussian noise.
 
-    Take any mechanism that adds real noise N(0, S²) to integers, `coordinates` of them in all its rounds together, and
+    Take any mechanism that adds real noise N(0, S²) to integers, `coordinates` of them over all its rounds, and
     rounds. If it is (epsilon, delta)-private, the same mechanism with `Noise.integers` is private with
     epsilon + d·e and exp(d·e)·delta + d·t·(1 + exp(epsilon + d·e)), where d = coordinates, e = EPSILON_PER_COORDINATE
     and t = DELTA_PER_COORDINATE. Theorem 1 of docs/proofs/noise.md.
@@ -204,47 +205,47 @@ def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]
     >>> slack(10_000_000, 20.0, 1e-6)[0] < 2e-9
     True
     """
-    return pieces_slack(coordinates, 1, epsilon, delta)
+    return shares_slack(coordinates, 1, epsilon, delta)
 
 
-def pieces_slack(coordinates: int, n_pieces: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return (extra epsilon, extra delta) for a sum of `Noise.pieces` in place of real Gaussian noise.
+def shares_slack(coordinates: int, n_shares: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return (extra epsilon, extra delta) for a sum of `Noise.shares` in place of real Gaussian noise.
 
-    As `slack`, for a mechanism that adds at least `n_pieces` pieces, drawn for so many, to each of its `coordinates`
-    integers. Where d·t stands there, n_pieces·d·t stands here; the extra epsilon is the same. If rounds differ, take
-    the largest n_pieces. Theorem 2 of docs/proofs/pieces.md.
+    As `slack`, for a mechanism that adds at least `n_shares` shares, drawn for that number, to each of its
+    `coordinates` integers. Where d·t stands there, n_shares·d·t stands here; the extra epsilon is the same. If rounds
+    differ, use the largest n_shares. Theorem 2 of docs/proofs/shares.md.
 
-    >>> pieces_slack(10_000_000, 1000, 20.0, 1e-6)[1] < 1e-14
+    >>> shares_slack(10_000_000, 1000, 20.0, 1e-6)[1] < 1e-14
     True
     """
-    n_pieces = _checked(n_pieces)
+    n_shares = _checked(n_shares)
     if coordinates < 0 or not epsilon >= 0 or not 0 <= delta <= 1:
         raise InvalidArgument(
             f"coordinates {coordinates}, epsilon {epsilon}, delta {delta}: none is negative, and delta is at most 1"
         )
-    upward = 1 + 1e-12  # more than these few operations can lose to rounding
+    upward = 1 + 1e-12  # more than the rounding error of these few operations
     extra_epsilon = coordinates * EPSILON_PER_COORDINATE * upward
     # From epsilon 80 on the bound says nothing, long before the exponential overflows.
     growth = math.exp(epsilon + extra_epsilon) if epsilon + extra_epsilon < 100 else math.inf
-    missed = coordinates * n_pieces * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
+    missed = coordinates * n_shares * DELTA_PER_COORDINATE * (1 + growth) if coordinates else 0.0
     return extra_epsilon, min(1.0, (delta * math.expm1(extra_epsilon) + missed) * upward)
 
 
-def _checked(n_pieces: int) -> int:
-    n_pieces = operator.index(n_pieces)
-    if not 1 <= n_pieces <= MOST_PIECES:
-        raise InvalidArgument(f"n_pieces is {n_pieces}: it must be at least 1 and at most {MOST_PIECES}")
-    return n_pieces
+def _checked(n_shares: int) -> int:
+    n_shares = operator.index(n_shares)
+    if not 1 <= n_shares <= MOST_SHARES:
+        raise InvalidArgument(f"n_shares is {n_shares}: it must be at least 1 and at most {MOST_SHARES}")
+    return n_shares
 
 
 @lru_cache(maxsize=16)
-def _table(n_pieces: int) -> Table:
-    """Return the table of one of so many pieces; it takes 40 ms to make and up to 2 MB to keep."""
-    return table_of(Fraction(STEPS_PER_SD**2, n_pieces))
+def _table(n_shares: int) -> Table:
+    """Return the table for one of `n_shares` shares; it takes 40 ms to build and up to 2 MB of memory."""
+    return table_of(Fraction(STEPS_PER_SD**2, n_shares))
 
 
 def _late_stream(key: bytes, number: int) -> Callable[[memoryview], bytes]:
-    """Return `update` of a key stream that is made when it is first used: few draws need those of further bits."""
+    """Return `update` of a key stream that is created on first use: few draws need further bits."""
     stream: CipherContext | None = None
 
     def update(zeros: memoryview) -> bytes:

@@ -1,4 +1,4 @@
-"""Whether a guarantee says what its events cost.
+"""Verification: whether a guarantee states what its events cost.
 
 >>> from dpmf.privacy import Budget, GaussianEvent, Guarantee
 >>> events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
@@ -24,14 +24,14 @@ _CROSS_RELATIVE, _CROSS_ABSOLUTE = 1e-2, 1e-3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out.
+    """The result of verifying a guarantee.
 
     Attributes:
-        ok: whether nothing that can be recomputed contradicts the guarantee. It says nothing about whether anything
-            is promised: that is `Guarantee.certified`.
-        recomputed_epsilon: from the events; infinity for a claim, None if nothing is promised.
-        cross_check: ε by Rényi accounting, an upper bound by other means; None where there is none.
-        reason: what was found, in one sentence.
+        ok: whether nothing that can be recomputed contradicts the guarantee. It does not say whether anything is
+            guaranteed: `Guarantee.certified` does.
+        recomputed_epsilon: from the events; infinity for a claim, None without a guarantee.
+        cross_check: ε by Rényi accounting, an independent upper bound; None where there is none.
+        reason: the finding, in one sentence.
     """
 
     ok: bool
@@ -41,12 +41,12 @@ class Verdict:
 
 
 def verify(guarantee: Guarantee) -> Verdict:
-    """Compute epsilon again from the events, by two accountants where there are two."""
+    """Recompute epsilon from the events, with two accountants where both apply."""
     if guarantee.mode == "none":
-        return Verdict(True, None, None, "nothing is promised, so there is no epsilon to verify")
+        return Verdict(True, None, None, "nothing is guaranteed, so there is no epsilon to verify")
     if guarantee.mode == "paper":
         return Verdict(True, math.inf, None, "epsilon is a claim: no accountant here can recompute it")
-    assert guarantee.epsilon is not None  # a certified guarantee has all of them
+    assert guarantee.epsilon is not None  # a certified guarantee states both
     assert guarantee.delta is not None
     try:
         recomputed, cross_check = guarantee.recomputed_epsilon(), _cross_check(guarantee)
@@ -60,13 +60,13 @@ def verify(guarantee: Guarantee) -> Verdict:
         )
         return Verdict(False, recomputed, cross_check, reason)
     if cross_check is not None and cross_check < recomputed * (1 - _CROSS_RELATIVE) - _CROSS_ABSOLUTE:
-        reason = f"two accountants disagree: epsilon={recomputed:g}, and at most {cross_check:g} by Rényi accounting"
+        reason = f"two accountants disagree: epsilon={recomputed:g}, but at most {cross_check:g} by Rényi accounting"
         return Verdict(False, recomputed, cross_check, reason)
     return Verdict(True, recomputed, cross_check, "the events cost what is stated")
 
 
 def _cross_check(guarantee: Guarantee) -> float | None:
-    """Return ε by Rényi accounting, unless steps were sampled and neighbours replace each other."""
+    """Return ε by Rényi accounting, or None for sampled steps under "replace"."""
     assert guarantee.delta is not None
     assert guarantee.neighbours is not None
     if guarantee.neighbours == "replace" and any(isinstance(one, PoissonGaussianEvent) for one in guarantee.events):

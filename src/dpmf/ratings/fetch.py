@@ -37,7 +37,7 @@ from dpmf.errors import FetchFailed, InvalidArgument
 from dpmf.ratings.catalogue import Archive, Dataset
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes downloaded so far and the bytes in all, None if the server does not say."""
+"""Called with the bytes downloaded so far and the total, which is None if the server does not say."""
 
 _CHUNK_BYTES = 1 << 20
 _DAMAGED = (
@@ -56,16 +56,16 @@ _log = logging.getLogger(__name__)
 
 
 def fetch(dataset: Dataset, folder: Path, *, progress: Progress | None = None, timeout: float = 30.0) -> Path:
-    """Make sure that `folder` holds the files of `dataset`, and return it.
+    """Download `dataset` into `folder` unless it is there, and return the folder.
 
-    A folder that already has the ratings file is left as it is, without a look at the network. Two processes that
-    want the same folder take turns, and the second finds it there.
+    A folder that already has the ratings file is left as it is, without a request. Of two processes that want the same
+    folder, the second waits and finds it there.
 
     Args:
         dataset: An entry of the catalogue.
         folder: Where the files go; see `folder_of`.
         progress: Called as the download grows.
-        timeout: Seconds without a byte from the server after which it counts as out of reach.
+        timeout: Seconds without a byte from the server after which to give up.
 
     Raises:
         FetchFailed: The data must be obtained by hand, could not be reached, written, or trusted.
@@ -125,7 +125,7 @@ class _WebOnlyRedirects(urllib.request.HTTPRedirectHandler):
 def _download(
     dataset: Dataset, url: str, partial: Path, folder: Path, progress: Progress | None, timeout: float
 ) -> None:
-    """Bring `partial` to the full length of what is at `url`, from where an earlier attempt stopped."""
+    """Download what is at `url` to `partial`, resuming where an earlier attempt stopped."""
     start = partial.stat().st_size if partial.exists() else 0
     try:
         response = _open(url, start, timeout)
@@ -133,7 +133,7 @@ def _download(
         with error:
             if start and error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 if error.headers.get("Content-Range") == f"bytes */{start}":
-                    return  # an earlier attempt had it all but did not come to unpack it
+                    return  # an earlier attempt downloaded all of it but did not unpack it
                 partial.unlink()  # longer than the archive, so not a part of it
                 return _download(dataset, url, partial, folder, progress, timeout)
             raise FetchFailed(
@@ -159,7 +159,7 @@ def _download(
                         progress(done, total)
     if not usable:
         if start == 0:
-            raise FetchFailed(f"{url} sent a part of the archive that was not asked for: fetch again later")
+            raise FetchFailed(f"{url} sent a part of the archive that was not requested: fetch again later")
         partial.unlink()
         return _download(dataset, url, partial, folder, progress, timeout)
     if total is not None and done != total:
@@ -201,7 +201,7 @@ def _chunks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes]:
 def _install(dataset: Dataset, archive: Archive, downloaded: Path, folder: Path) -> None:
     """Check the archive, unpack it, and rename the result to `folder`; a bad archive is removed."""
     staging = folder.with_name(f".{folder.name}.unpacking")
-    shutil.rmtree(staging, ignore_errors=True)  # what a killed process may have left; the lock is ours
+    shutil.rmtree(staging, ignore_errors=True)  # what a killed process may have left; we hold the lock
     try:
         _verify(archive, downloaded)
         staging.mkdir()
@@ -228,8 +228,8 @@ def _verify(archive: Archive, downloaded: Path) -> None:
         found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
     if found != expected:
         raise FetchFailed(
-            f"{archive.url} is not what was announced (expected {algorithm} {expected}, found {found}): "
-            "it has been removed; fetch again, and if it stays so, the publisher has changed the file"
+            f"{archive.url} does not have the published checksum (expected {algorithm} {expected}, found {found}): "
+            "it has been removed; fetch again, and if that does not help, the publisher has changed the file"
         )
 
 
@@ -256,7 +256,7 @@ def _unpack(downloaded: Path, target: Path, url: str) -> Path:
         raise FetchFailed(
             f"the archive {url} is damaged ({_reason(error)}): it has been removed; fetch again"
         ) from error
-    top = [entry for entry in target.iterdir() if entry.name != "__MACOSX"]  # a zip made on a Mac has that beside
+    top = [entry for entry in target.iterdir() if entry.name != "__MACOSX"]  # macOS adds it
     return top[0] if len(top) == 1 and top[0].is_dir() else target
 
 

@@ -128,10 +128,10 @@ def _span(integers: NDArray[Any]) -> int:
     return int(integers.max()) - int(integers.min()) + 1
 
 
-def ids_of_texts(texts: Sequence[str]) -> NDArray[Any]:
+def parse_ids(texts: Sequence[str]) -> NDArray[Any]:
     """Return ids read from text: integers if every one is spelt as an integer, else the texts themselves.
 
-    >>> ids_of_texts(["7", "8"]), ids_of_texts(["7", "008"])
+    >>> parse_ids(["7", "8"]), parse_ids(["7", "008"])
     (array([7, 8]), array(['7', '008'], dtype=object))
     """
     numbers = [as_integer(text) for text in texts]

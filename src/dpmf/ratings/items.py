@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.formats.frames import array_of
-from dpmf.ratings.ids import Ids, ids_of_texts
+from dpmf.ratings.ids import Ids, parse_ids
 
 _COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}
 _AMBIGUOUS = -1
@@ -181,4 +181,4 @@ def _pick(
             row[place] if place < len(row) and row[place] else other for row, other in zip(rows, otherwise, strict=True)
         ]
 
-    return ids_of_texts(texts), column("title", texts), column("genres", [""] * len(rows))
+    return parse_ids(texts), column("title", texts), column("genres", [""] * len(rows))

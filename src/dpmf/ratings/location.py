@@ -1,9 +1,9 @@
-"""Where ratings are, and what is declared about them: a file, a folder, or a name of the catalogue.
+"""Where ratings are, in which format, and what is declared about them.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "u.data"
 >>> _ = path.write_text("196\\t242\\t3\\t881250949\\n")
->>> located(path).format
+>>> locate(path).format.name
 'csv'
 """
 
@@ -13,139 +13,147 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import read_json
+from dpmf.ratings.assembly import assemble
 from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
-from dpmf.ratings.formats.grouped import grouped_format
-from dpmf.ratings.formats.scan import Source, first_line, parquet_source, text_source
+from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
+from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.table import Scale
-
-Format = Literal["csv", "parquet", "netflix", "yahoo"]
-_KNOWN_FILES = (
-    "ratings.parquet",
-    "ratings.csv",
-    "ratings.dat",
-    "u.data",
-    "trainIdx1.txt",
-    "combined_data_*.txt",
-    "mv_*.txt",
-)
+from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.store.columns import Source
+from dpmf.ratings.table import Ratings, Scale
 
 
 @dataclass(frozen=True)
-class Located:
-    """Ratings that were found, with what is declared or given about them.
+class Location:
+    """Ratings that were found but not yet read.
 
     Attributes:
         name: what to call them.
-        paths: the files.
-        format: their layout.
-        scale: lowest and highest possible rating, if known.
-        missing: a value that means "no rating", if any.
-        options: what `text_source` or `parquet_source` should know.
+        paths: the files, or the folder of a block store; none if the ratings are generated.
+        format: their format.
+        options: as given, completed by what is declared beside the ratings.
+        items_options: how to read the file of items that `options` names.
     """
 
     name: str
-    paths: list[Path]
-    format: str
-    scale: Scale | None
-    missing: float | None
-    options: Mapping[str, Any]
-    _items: Items | str | Path | None
-    _items_options: Mapping[str, Any]
+    paths: tuple[Path, ...]
+    format: Format
+    options: ReadOptions
+    items_options: Mapping[str, Any]
 
     @property
-    def is_grouped(self) -> bool:
-        """Whether ratings stand in groups below header lines; such files cannot be opened by DuckDB."""
-        return self.format in ("netflix", "yahoo")
+    def path(self) -> Path:
+        """The only file.
 
-    def catalogue(self) -> Items | None:
-        """Return the public catalogue, or None if there is none."""
-        if self._items is None or isinstance(self._items, Items):
-            return self._items
-        return Items.read(self._items, **self._items_options)
-
-    def open(self, memory: str | None) -> AbstractContextManager[Source]:
-        """Open the ratings for DuckDB, with a memory limit such as "2GB"."""
-        if self.is_grouped:
-            raise InvalidArgument(f"the {self.format} layout can only be read into memory: ingest it first")
+        Raises:
+            InvalidRatings: there are several.
+        """
         if len(self.paths) > 1:
             names = f"{self.paths[0].name}, {self.paths[1].name}, …"
             raise InvalidRatings(f"several files of ratings ({names}): name one of them")
-        if self.format == "parquet":
-            return parquet_source(self.paths[0], columns=self.options.get("columns"), memory=memory)
-        return text_source(self.paths[0], memory=memory, **self.options)
+        return self.paths[0]
+
+    def read_items(self) -> Items | None:
+        """Return the public catalogue of items, or None if there is none."""
+        items = self.options.items
+        return items if items is None or isinstance(items, Items) else Items.read(items, **self.items_options)
+
+    def read(self) -> Ratings:
+        """Read the ratings into memory."""
+        return self.format.read(self)
+
+    def sizes(self) -> Sizes | None:
+        """Estimate the sizes without reading the ratings; None if they are not known beforehand."""
+        return None if self.format.sizes is None else self.format.sizes(self)
+
+    def stream(self, *, memory: int, scratch: Path) -> AbstractContextManager[Source]:
+        """Open the ratings as a source of pieces.
+
+        Args:
+            memory: bytes that may be used, roughly.
+            scratch: a folder for temporary files.
+
+        Raises:
+            InvalidArgument: the format can only be read into memory.
+        """
+        if self.format.stream is None:
+            raise InvalidArgument(f"the {self.format.name} format can only be read into memory: ingest it first")
+        return self.format.stream(self, memory, scratch)
+
+    def assemble(self, columns: Columns) -> Ratings:
+        """Check and order the columns that were read here, as the options say."""
+        return assemble(
+            columns,
+            scale=self.options.scale,
+            items=self.read_items(),
+            duplicates=self.options.duplicates,
+            missing=self.options.missing,
+            name=self.name,
+        )
 
 
-def located(
-    source: str | Path,
-    *,
-    scale: Scale | tuple[float, float] | None = None,
-    items: Items | str | Path | None = None,
-    **given: Any,
-) -> Located:
-    """Find ratings; arguments as in `dpmf.ratings.reader.read`."""
-    wanted = given.get("format")
-    if wanted is not None and wanted not in get_args(Format):
-        raise InvalidArgument(f"format={wanted!r} is not known: choose from {', '.join(get_args(Format))}")
-    place = _locate(source)
-    options = {**place.options, **{name: value for name, value in given.items() if value is not None}}
-    missing = options.pop("missing", None)
-    layout = options.pop("format", None) or _recognise(place.paths[0])
-    return Located(
-        place.name,
-        place.paths,
-        layout,
-        place.scale if scale is None else Scale.of(scale),
-        missing,
-        options,
-        items if items is not None else place.items,
-        {} if items is not None else place.items_options,
+def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
+    """Find ratings: a file, a folder, or a name of the catalogue; see `Ratings.read`."""
+    options = options or ReadOptions()
+    if options.format is not None and options.format not in FORMAT_NAMES:
+        raise InvalidArgument(f"format={options.format!r} is not known: choose from {', '.join(FORMAT_NAMES)}")
+    place = _find(source)
+    completed = options.completed(place.declared)
+    if place.format is not None:
+        found = place.format
+    elif completed.format is not None:
+        found = format_named(completed.format)
+    else:
+        found = recognise(place.paths[0]) or format_named(FALLBACK)
+    return Location(
+        name=place.name,
+        paths=tuple(place.paths),
+        format=found,
+        options=completed,
+        items_options=place.items_options if options.items is None else {},
     )
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the ratings are, and what is declared about them."""
+    """The files of a source, with what is declared beside them: values of `ReadOptions`, by name."""
 
     name: str
     paths: list[Path]
-    scale: Scale | None = None
-    items: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    declared: Mapping[str, Any] = field(default_factory=dict)
     items_options: Mapping[str, Any] = field(default_factory=dict)
+    format: Format | None = None  # if the place itself decides it
 
 
-def _locate(source: str | Path) -> _Place:
+def _find(source: str | Path) -> _Place:
     path = Path(source)
     if path.is_dir():
-        return _in_folder(path)
+        whole = recognise(path)
+        return _in_folder(path) if whole is None else _Place(path.name, [path], format=whole)
     if path.exists():
         return _Place(path.stem, [path])
-    if isinstance(source, str) and source in CATALOGUE:
-        return _in_catalogue(source)
+    if str(source) in CATALOGUE:
+        return _in_catalogue(str(source))
     raise InvalidArgument(
         f"no data at {source}: it is neither a file, nor a folder, nor a name that `dpmf data list` shows"
     )
 
 
 def _in_folder(folder: Path) -> _Place:
-    paths = next((found for name in _KNOWN_FILES if (found := sorted(folder.glob(name)))), None)
+    patterns = [pattern for one in file_formats() for pattern in one.file_names]
+    paths = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), None)
     if paths is None:
-        raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(_KNOWN_FILES)} should be in it")
+        raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(patterns)} should be in it")
     facts = read_json(folder / "dataset.json") if (folder / "dataset.json").exists() else {}
     if not isinstance(facts, dict):
         raise InvalidRatings(f'{folder / "dataset.json"} should be an object such as {{"scale": [1, 5]}}')
     items = folder / "items.csv"
-    return _Place(
-        str(facts.get("name", folder.name)),
-        paths,
-        _declared_scale(folder, facts.get("scale")),
-        items if items.exists() else None,
-    )
+    declared = {"scale": _declared_scale(folder, facts.get("scale")), "items": items if items.exists() else None}
+    return _Place(str(facts.get("name", folder.name)), paths, declared)
 
 
 def _declared_scale(folder: Path, scale: object) -> Scale | None:
@@ -161,19 +169,13 @@ def _declared_scale(folder: Path, scale: object) -> Scale | None:
 
 def _in_catalogue(name: str) -> _Place:
     dataset = find(name)
+    if not dataset.ratings_file:
+        return _Place(name, [], format=format_named(name))
     folder = folder_of(name)
     paths = sorted(folder.glob(dataset.ratings_file))
     if not paths:
         how = f"run `dpmf data fetch {name}`" if dataset.archive is not None else dataset.obtain
         raise InvalidArgument(f"{name} is not on this machine (looked in {folder}): {how}")
     items = None if dataset.items_file is None else folder / dataset.items_file
-    return _Place(
-        dataset.title, paths, Scale(*dataset.scale), items, dict(dataset.ratings_options), dict(dataset.items_options)
-    )
-
-
-def _recognise(path: Path) -> str:
-    """Name the format of a file by its ending, else by its first line."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return "parquet"
-    return grouped_format(first_line(path)) or "csv"
+    declared = {**dataset.ratings_options, "scale": Scale(*dataset.scale), "items": items}
+    return _Place(dataset.title, paths, declared, dataset.items_options)

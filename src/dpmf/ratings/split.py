@@ -1,11 +1,11 @@
-"""Splitting ratings into training and test parts.
+"""Split ratings into training and test parts.
 
 Whether a rating is held out depends on the seed, its user's id and its item's id alone (or on that user's own
 history), so adding or removing a person changes nobody else's split.
 
 >>> from dpmf.ratings.table import Ratings
 >>> ratings = Ratings.of([1, 1, 1, 2], [1, 2, 3, 1], [5, 4, 3, 2], [30, 10, 20, 1], scale=(1, 5))
->>> held_out(ratings, 1, seed=0, how="last").tolist()
+>>> choose_test(ratings, 1, seed=0, how="last").tolist()
 [True, False, False, True]
 """
 
@@ -24,7 +24,7 @@ from dpmf.streams import stream_key
 How = Literal["random", "per-user", "last"]
 
 
-def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[np.bool_]:
+def choose_test(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[np.bool_]:
     """Return which ratings belong to the test part.
 
     Args:
@@ -41,24 +41,21 @@ def held_out(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[n
         _check_count(ratings, test)
     elif not 0 < test < 1:
         raise InvalidArgument(f"test={test} is not a fraction: give a number between 0 and 1, such as 0.1")
-    chance = np.empty(len(ratings), np.float64)
-    key = stream_key(seed, "split")
-    pair_uniforms(
-        key,
-        ratings.user_ids.keys,
-        ratings.catalogue.ids.keys,
-        ratings.indptr,
-        ratings.items,
-        0,
-        ratings.n_users,
-        chance,
-    )
+    chance = draw_uniforms(ratings, stream_key(seed, "split"))
     if how == "random":
         return chance < test
     if how == "last" and ratings.timestamps is not None:
-        return place_within_user(ratings, ~ratings.timestamps, chance) < test  # ~t falls as t grows
+        return rank_within_user(ratings, ~ratings.timestamps, chance) < test  # ~t falls as t grows
     counts = np.diff(ratings.indptr)
-    return place_within_user(ratings, chance) < np.repeat(np.rint(test * counts), counts)
+    return rank_within_user(ratings, chance) < np.repeat(np.rint(test * counts), counts)
+
+
+def draw_uniforms(ratings: Ratings, key: np.uint64) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each rating, a hash of the key and of the ids of its user and its item."""
+    drawn = np.empty(len(ratings), np.float64)
+    users, items = ratings.user_ids.keys, ratings.catalogue.ids.keys
+    pair_uniforms(key, users, items, ratings.indptr, ratings.items, 0, ratings.n_users, drawn)
+    return drawn
 
 
 def _check_count(ratings: Ratings, count: float) -> None:
@@ -68,8 +65,8 @@ def _check_count(ratings: Ratings, count: float) -> None:
         raise InvalidArgument(f"test={count} with how='last' is a number of ratings per user: give 1, 2, …")
 
 
-def place_within_user(ratings: Ratings, *keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Return each rating's place, from 0, when its user's ratings are sorted by the first key, then the next."""
+def rank_within_user(ratings: Ratings, *keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Return each rating's rank, from 0, when its user's ratings are sorted by the first key, then the next."""
     order = np.lexsort((*reversed(keys), ratings.users))
     places = np.empty(len(ratings), np.int64)
     places[order] = np.arange(len(ratings)) - np.repeat(ratings.indptr[:-1], np.diff(ratings.indptr))

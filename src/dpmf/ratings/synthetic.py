@@ -1,4 +1,4 @@
-"""A made-up rating set with known structure: genres, named items, power-law popularity, planted tastes.
+"""Synthetic ratings with known structure: genres, named items, power-law popularity, planted tastes.
 
 Every person likes some genres and dislikes others, is generous or strict, and rates popular things more often; every
 item has a quality and belongs to one or two genres. So a model that learns has something to find, and a picture of
@@ -10,6 +10,8 @@ the item factors shows the genres apart.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,9 +31,9 @@ _GENRES = {
     "Music": ("Encore", "Tempo", "Duet", "Backstage", "Vinyl", "Overture"),
 }
 _ADJECTIVES = (
-    "Silent", "Golden", "Last", "Hidden", "Crooked", "Electric", "Paper", "Winter", "Borrowed", "Endless",
-    "Crimson", "Second", "Broken", "Midnight", "Gentle", "Northern", "Forgotten", "Burning", "Velvet", "Lucky",
-)  # fmt: skip
+    *("Silent", "Golden", "Last", "Hidden", "Crooked", "Electric", "Paper", "Winter", "Borrowed", "Endless"),
+    *("Crimson", "Second", "Broken", "Midnight", "Gentle", "Northern", "Forgotten", "Burning", "Velvet", "Lucky"),
+)
 
 
 def make(
@@ -63,13 +65,7 @@ def make(
     clean = 3.4 + generosity[users] + quality[items] + np.einsum("ng,ng->n", tastes[users], membership[items])
     values = np.clip(np.rint(clean + rng.normal(0.0, noise, len(users))), 1, 5)
     names = np.array([f"person-{i:05d}" for i in range(n_users)], object)
-    ratings = Ratings.of(names[users], catalogue.ids.array[items], values, scale=(1, 5), catalogue=catalogue)
-    return _named(ratings)
-
-
-def _named(ratings: Ratings) -> Ratings:
-    from dataclasses import replace
-
+    ratings = Ratings.of(names[users], catalogue.ids.array[items], values, scale=(1, 5), items=catalogue)
     return replace(ratings, name="synthetic")
 
 
@@ -101,4 +97,4 @@ def _choose(
 ) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return `count` distinct items, drawn one after the other with these weights (the Gumbel trick)."""
     keys = np.log(weights) + rng.gumbel(size=len(weights))
-    return np.sort(np.argpartition(keys, -count)[-count:])  # the order in which they are found is NumPy's own affair
+    return np.sort(np.argpartition(keys, -count)[-count:])  # sorted, because NumPy does not specify the order

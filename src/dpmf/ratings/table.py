@@ -105,34 +105,75 @@ class Ratings:
     name: str = field(default="")
 
     @classmethod
-    def read(cls, source: str | Path, **options: Any) -> Ratings:
-        """Read ratings from a catalogue name, a file or a folder; see `dpmf.ratings.reader.read`."""
-        from dpmf.ratings.reader import read
+    def read(
+        cls,
+        source: str | Path,
+        *,
+        scale: Scale | tuple[float, float] | None = None,
+        items: Items | str | Path | None = None,
+        columns: Mapping[str, str | int] | None = None,
+        duplicates: str = "last",
+        missing: float | None = None,
+        format: str | None = None,  # noqa: A002  (the word users know)
+        delimiter: str | None = None,
+        header: bool | None = None,
+        memory: str | None = None,
+    ) -> Ratings:
+        """Read ratings from a file, a folder, or a data set of the catalogue.
 
-        return read(source, **options)
+        Args:
+            source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
+                Netflix Prize or Yahoo Music); a folder that holds one, perhaps with `items.csv` (the public catalogue)
+                and `dataset.json` (public facts: name, scale); or a folder that `dpmf data ingest` wrote.
+            scale: lowest and highest possible rating, if the source does not declare them.
+            items: the public catalogue of items or its file, if the source does not come with one.
+            columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the
+                usual names, or without a header the order user, item, rating, timestamp.
+            duplicates: what to do with several ratings of one item by one user; see `Ratings.of`.
+            missing: a value that means "no rating"; may be NaN.
+            format: "csv" for any delimited text, "parquet", "netflix" or "yahoo"; recognised if not given.
+            delimiter: what separates the columns of a text file; found in its first line if not given.
+            header: whether the first line of a text file names the columns; found by looking at it if not given.
+            memory: how much DuckDB may use before it spills to the disk, such as "2GB".
+        """
+        from dpmf.ratings.location import locate
+        from dpmf.ratings.options import ReadOptions
+
+        options = ReadOptions(
+            scale=None if scale is None else Scale.of(scale),
+            items=items,
+            columns=columns,
+            duplicates=duplicates,
+            missing=missing,
+            format=format,
+            delimiter=delimiter,
+            header=header,
+            memory=memory,
+        )
+        return locate(source, options).read()
 
     @classmethod
     def of(
         cls,
         data: Any,
-        items: Any = None,
+        item_ids: Any = None,
         values: Any = None,
         timestamps: Any = None,
         *,
         scale: Scale | tuple[float, float] | None = None,
-        catalogue: Items | Sequence[Id] | None = None,
+        items: Items | Sequence[Id] | None = None,
         columns: Mapping[str, str | int] | None = None,
         duplicates: str = "last",
         missing: float | None = None,
     ) -> Ratings:
-        """Take ratings from memory.
+        """Make ratings from a table, a sparse matrix, or columns in memory.
 
         Args:
             data: a pandas, polars or Arrow table; a scipy.sparse matrix (ids are row and column numbers); or the
-                users, with items and values as the next two arguments.
-            items, values, timestamps: columns, if `data` holds the users.
+                user of every rating, with items and values as the next two arguments.
+            item_ids, values, timestamps: the other columns, if `data` holds the users.
             scale: lowest and highest possible rating; the extremes of the data if not given (not for private runs).
-            catalogue: all items; those met in the data if not given (not for private runs).
+            items: the public catalogue of items; those met in the data if not given (not for private runs).
             columns: names of the columns of a table, by role: user, item, rating, timestamp.
             duplicates: what to do with several ratings of one item by one user: keep the "last" or the "first" (by
                 timestamp if there are timestamps, else by row), their "mean", or raise an "error".
@@ -142,18 +183,18 @@ class Ratings:
         from dpmf.ratings.formats.frames import columns_of
 
         return assemble(
-            columns_of(data, items, values, timestamps, columns),
+            columns_of(data, item_ids, values, timestamps, columns),
             scale=scale,
-            catalogue=catalogue_of(data, catalogue),
+            items=_catalogue_of(data, items),
             duplicates=duplicates,
             missing=missing,
         )
 
     def split(self, test: float = 0.1, *, seed: int = 0, how: str = "random") -> tuple[Ratings, Ratings]:
-        """Return training and test ratings; see `dpmf.ratings.split.held_out` for the ways to split."""
-        from dpmf.ratings.split import held_out
+        """Return training and test ratings; see `dpmf.ratings.split.choose_test` for the ways to split."""
+        from dpmf.ratings.split import choose_test
 
-        mask = held_out(self, test, seed=seed, how=how)
+        mask = choose_test(self, test, seed=seed, how=how)
         return self.select(~mask), self.select(mask)
 
     def select(self, mask: NDArray[np.bool_]) -> Ratings:
@@ -193,12 +234,12 @@ class Ratings:
         return f"Ratings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
 
 
-def catalogue_of(data: Any, catalogue: Items | Sequence[Id] | None) -> Items | None:
+def _catalogue_of(data: Any, items: Items | Sequence[Id] | None) -> Items | None:
     """Return the catalogue as given, or that of a sparse matrix: its columns are all the items there are."""
-    if isinstance(catalogue, Items):
-        return catalogue
-    if catalogue is not None:
-        return Items.of(catalogue)
+    if isinstance(items, Items):
+        return items
+    if items is not None:
+        return Items.of(items)
     if hasattr(data, "tocoo"):
         return Items.of(np.arange(data.shape[1]), declared=False)
     return None

@@ -1,4 +1,4 @@
-"""Keeping at most so many ratings of every user.
+"""Limit the number of ratings per user.
 
 Which ones are kept depends on the user's own ratings and on a hash of their ids, never on anybody else.
 
@@ -13,21 +13,15 @@ from __future__ import annotations
 import numpy as np
 
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.hashes import pair_uniforms
-from dpmf.ratings.split import place_within_user
+from dpmf.ratings.split import draw_uniforms, rank_within_user
 from dpmf.ratings.table import Ratings
 from dpmf.streams import stream_key
 
 
 def trimmed(ratings: Ratings, most: int, *, seed: int) -> Ratings:
-    """Return the ratings without those that a user has beyond `most`, chosen by a hash of user, item and seed."""
+    """Return at most `most` ratings of every user, chosen by a hash of user, item and seed."""
     if most < 1:
         raise InvalidArgument(f"most={most}: keep at least 1 rating of every user")
     if not len(ratings) or int(np.diff(ratings.indptr).max()) <= most:
         return ratings
-    chance = np.empty(len(ratings))
-    pair_uniforms(
-        stream_key(seed, "trim"), ratings.user_ids.keys, ratings.catalogue.ids.keys, ratings.indptr, ratings.items,
-        0, ratings.n_users, chance,
-    )  # fmt: skip
-    return ratings.select(place_within_user(ratings, chance) < most)
+    return ratings.select(rank_within_user(ratings, draw_uniforms(ratings, stream_key(seed, "trim"))) < most)

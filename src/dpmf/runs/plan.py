@@ -10,19 +10,19 @@ False
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
+from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import is_store
 from dpmf.runs.parts import Parts, Split, StoredParts
 from dpmf.runs.saving import Saving, check_apart
-from dpmf.runs.streamed import prepare, streaming_source
+from dpmf.runs.streamed import open_ratings, prepare
 from dpmf.runs.training import Arguments, Run, train_on
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Plan:
     Attributes:
         method: configured.
         data: a catalogue name, a file or a folder.
-        reading: arguments of `Ratings.read`.
+        options: how to read the data.
         split: what is held out.
         memory: how many bytes there are; ratings that take more are streamed from disk. None for no limit.
         saving: where results go.
@@ -45,7 +45,7 @@ class Plan:
 
     method: Method
     data: str
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    options: ReadOptions = field(default_factory=ReadOptions)
     split: Split = field(default_factory=Split)
     memory: int | None = None
     saving: Saving = field(default_factory=Saving)
@@ -67,7 +67,7 @@ class Plan:
     def run(self, arguments: Arguments) -> Run:
         """Read, train, test and save."""
         if self.memory is None:
-            return self._train(Parts.of(Ratings.read(self.data, **self.reading), self.split), arguments)
+            return self._train(Parts.of(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
         with tempfile.TemporaryDirectory(prefix="dpmf-train-") as scratch:
             return self._train(self._parts(self.memory, arguments.profiles, Path(scratch)), arguments)
 
@@ -80,7 +80,8 @@ class Plan:
         """Return ratings in memory if they and the factors to learn fit there, else laid out on disk."""
         n_factors = self.method.most_factors if profiles is None else profiles.n_factors
         assert n_factors is not None
-        with streaming_source(self.data, memory=memory, n_factors=n_factors, scratch=scratch, **self.reading) as source:
+        sizes = {"memory": memory, "n_factors": n_factors}
+        with open_ratings(self.data, **sizes, scratch=scratch, options=self.options) as source:
             if isinstance(source, Ratings):
                 return Parts.of(source, self.split)
             return prepare(source, self.split, memory=memory, scratch=scratch)

@@ -37,7 +37,7 @@ class Saving:
         """Refuse folders that hold something else, and a key that cannot be used."""
         from dpmf.files import check_replaceable
         from dpmf.model import model as model_files
-        from dpmf.model import release as release_files
+        from dpmf.model import release_json as release_files
         from dpmf.model.signing import read_private_key
 
         if self.sign_key is not None:

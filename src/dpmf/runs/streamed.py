@@ -2,10 +2,10 @@
 
 >>> import tempfile
 >>> from dpmf.methods import SGD
->>> from dpmf.ratings.store.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import MemorySource
 >>> from dpmf.ratings.synthetic import make
 >>> from dpmf.runs.training import Arguments, train_on
->>> source, scratch = InPieces(make(60, 40)), Path(tempfile.mkdtemp())
+>>> source, scratch = MemorySource(make(60, 40)), Path(tempfile.mkdtemp())
 >>> parts = prepare(source, Split(holdout=0.2), memory=1000, scratch=scratch)
 >>> run = train_on(SGD(n_factors=4, n_epochs=2), parts, Arguments(n_threads=1))
 >>> run.streamed, run.accuracy["rmse"] > 0
@@ -17,71 +17,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import padded
-from dpmf.engine.stored import StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.evaluation.accuracy import own_means
 from dpmf.kernels.sort import row_pointers
 from dpmf.ratings import Ratings
-from dpmf.ratings.location import Located, located
-from dpmf.ratings.reader import refuse_options
-from dpmf.ratings.store.columns import RatingsOnDisk, Source, is_store, with_positions
-from dpmf.ratings.store.external import external_ratings
-from dpmf.ratings.store.pieces import InPieces
+from dpmf.ratings.formats import Sizes
+from dpmf.ratings.location import locate
+from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs.parts import Split, StoredParts
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
-_BYTES_PER_LINE = 6  # of a text file, at least
-_PACKING = 10  # how much smaller a packed text file may be
 
 
 @contextmanager
-def streaming_source(
-    data: str, *, memory: int, n_factors: int, scratch: Path, **options: Any
+def open_ratings(
+    data: str, *, memory: int, n_factors: int, scratch: Path, options: ReadOptions | None = None
 ) -> Iterator[Source | Ratings]:
-    """Yield a source of ratings to stream if they, or the factors to learn, do not fit in memory; else the ratings.
+    """Yield ratings in memory, or a source to stream them from if they, or the factors to learn, do not fit there.
 
     Args:
         data: a catalogue name, a file or a folder.
         memory: how many bytes there are.
         n_factors: K.
         scratch: a folder for sorting.
-        options: as in `dpmf.ratings.reader.read`.
+        options: how to read the data.
     """
-    store = RatingsOnDisk.open(Path(data)) if is_store(data) else None
-    if store is not None:
-        sizes = len(store), len(store.user_ids), len(store.catalogue)
-        if _bytes_in_memory(*sizes, n_factors) > memory:
-            refuse_options(options)
-            yield store
-            return
-    elif data != "synthetic" or Path(data).exists():
-        found = located(data, **{name: value for name, value in options.items() if name != "duplicates"})
-        if _rows_about(found) * _BYTES_PER_RATING > memory:
-            with external_ratings(data, scratch=scratch, memory=memory, **options) as source:
-                yield source
-            return
-    ratings = Ratings.read(data, **options)
-    fits = _bytes_in_memory(len(ratings), ratings.n_users, ratings.n_items, n_factors) <= memory
-    yield ratings if fits else InPieces(ratings)
+    location = locate(data, options)
+    sizes = location.sizes()
+    if sizes is not None and _bytes_in_memory(sizes, n_factors) > memory:
+        with location.stream(memory=memory, scratch=scratch) as source:
+            yield source
+        return
+    ratings = location.read()
+    fits = _bytes_in_memory(Sizes(len(ratings), ratings.n_users, ratings.n_items), n_factors) <= memory
+    yield ratings if fits else MemorySource(ratings)
 
 
-def _bytes_in_memory(n_ratings: int, n_users: int, n_items: int, n_factors: int) -> int:
+def _bytes_in_memory(sizes: Sizes, n_factors: int) -> int:
     """Return what training in memory takes: factors stand there twice when they are handed over at the end."""
-    return n_ratings * _BYTES_PER_RATING + 2 * 4 * padded(n_factors) * (n_users + n_items)
-
-
-def _rows_about(found: Located) -> int:
-    """Return how many ratings there are, or for text about how many at most."""
-    if found.format != "parquet":
-        packed = _PACKING if found.paths[0].suffix.lower() == ".gz" else 1
-        return sum(path.stat().st_size for path in found.paths) * packed // _BYTES_PER_LINE
-    with found.open(None) as source:
-        return int(source.first("SELECT count(*)")[0])
+    return sizes.ratings * _BYTES_PER_RATING + 2 * 4 * padded(n_factors) * (sizes.users + sizes.items)
 
 
 def prepare(source: Source, split: Split, *, memory: int, scratch: Path) -> StoredParts:

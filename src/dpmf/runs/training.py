@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.evaluation import evaluate, prediction_errors
 from dpmf.evaluation.accuracy import by_popularity

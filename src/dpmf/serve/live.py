@@ -20,7 +20,7 @@ import numpy as np
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.model import Person, Recommendation, Release
 from dpmf.model.batch import recommend_many
-from dpmf.model.release import FILES
+from dpmf.model.release_json import FILES
 from dpmf.serve.content import Content, content_of
 from dpmf.serve.site import read_site
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import dump_json, new_folder, read_json
 from dpmf.model import Release
-from dpmf.model.release import FACTS_FILE, TENSOR_FILE
+from dpmf.model.release_json import FACTS_FILE, TENSOR_FILE
 from dpmf.serve.about import about_release, check_certified
 from dpmf.serve.assets import fingerprinted, fingerprinted_page
 

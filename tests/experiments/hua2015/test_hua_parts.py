@@ -16,7 +16,7 @@ from dpmf import Ratings
 from dpmf.errors import InvalidArgument
 from dpmf.federated.published import Claim, Terms
 from dpmf.methods.objective.items import PerturbedItems
-from dpmf.ratings.subset import of_items
+from dpmf.ratings.subset import select_items
 from dpmf.ratings.synthetic import make as made
 from experiments.hua2015 import data
 
@@ -27,7 +27,7 @@ def ratings() -> Ratings:
 
 
 def test_all_ratings_of_some_items_are_kept_and_users_without_any_left_out(ratings: Ratings) -> None:
-    part = of_items(ratings, np.array([3, 8, 30]))
+    part = select_items(ratings, np.array([3, 8, 30]))
     kept = np.isin(ratings.items, [3, 8, 30])
     assert part.catalogue.ids.array.tolist() == ratings.catalogue.ids.array[[3, 8, 30]].tolist()
     assert part.user_ids.array.tolist() == ratings.user_ids.array[np.unique(ratings.users[kept])].tolist()

@@ -41,7 +41,7 @@ def test_draws_are_measured_in_the_units_of_the_ratings(monkeypatch: pytest.Monk
     stars, errors = {1.0: narrow}, {}
     values = 20 * (narrow.values - 1)
     ids = narrow.user_ids.array[narrow.users], narrow.catalogue.ids.array[narrow.items]
-    stars[20.0] = Ratings.of(*ids, values, scale=(0, 80), catalogue=narrow.catalogue)
+    stars[20.0] = Ratings.of(*ids, values, scale=(0, 80), items=narrow.catalogue)
     for width, ratings in stars.items():
         monkeypatch.setattr(Ratings, "read", lambda data, ratings=ratings: ratings)
         course = sgld_course(Parts.of(Run("made", tmp_path / "figure", n_threads=1)), 4, 4)

@@ -14,7 +14,6 @@ import numpy as np
 from dpmf.compare.plots.figure import COLOURS, axes, legend_below
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.shares import personal_epsilons
-from dpmf.methods.checks import PERSONAL
 from dpmf.model import Model
 from dpmf.privacy import Budget
 
@@ -31,9 +30,9 @@ def paid_by_users(model: Model, budgets: dict[str, float]) -> list[float]:
         raise InvalidArgument(
             "this model rests on a paper's claim: what users pay depends on their ratings, and `dpmf train` says it"
         )
-    if promise.mode == "none" or promise.is_seeded:
+    if promise.mode == "none" or promise.seeded:
         raise InvalidArgument("this model promises nothing to anybody, so there are no personal epsilons to draw")
-    if PERSONAL not in promise.assumptions:
+    if not promise.personal:
         raise InvalidArgument("this model was trained without budgets of users, so everybody pays the same epsilon")
     assert promise.epsilon is not None
     assert promise.delta is not None

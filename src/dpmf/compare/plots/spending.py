@@ -106,7 +106,7 @@ def _check(guarantee: Guarantee, name: str) -> None:
         raise InvalidArgument(f"{name} promises nothing: there is no budget that was spent, so nothing to draw")
     if guarantee.mode == "paper":
         raise InvalidArgument(f"{name} rests on a paper's claim, which no accountant can add up: nothing to draw")
-    if guarantee.is_seeded:
+    if guarantee.seeded:
         raise InvalidArgument(f"{name} has noise from a seed, which protects nobody: there is no budget to draw")
     verdict = verify(guarantee)
     if not verdict.ok:

@@ -32,7 +32,7 @@ def promises(points: Sequence[Point]) -> str:
 def _promise(method: str, points: Sequence[Point]) -> str:
     guarantees = [Guarantee.from_json(point.guarantee) for point in points]
     first = guarantees[0]
-    status = "seeded" if first.is_seeded else first.mode
+    status = "seeded" if first.seeded else first.mode
     heading = f"{method}, {promise_of(points[0]).text}"
     return "\n".join(
         [

@@ -1,9 +1,12 @@
 """What everybody knows and agrees to before the first round: what will be asked, how often, and with how much noise.
 
+>>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
->>> agreement = Agreement(100, (1.0, 5.0), Budget(5.0), n_users=1000, dropouts=50, colluders=50)
->>> agreement.plan.most_factors, agreement.n_pieces, agreement.least
-(2, 900, 950)
+>>> method = ALS(n_factors=2, budget=Budget(5.0))
+>>> catalogue = Items.of(list(range(100)))
+>>> agreement = Agreement(method, catalogue, Scale(1, 5), n_users=1000, dropouts=50, colluders=50)
+>>> agreement.crowd, agreement.least
+(Crowd(n_users=1000, n_shares=900), 950)
 >>> [one.releases for one in agreement.rounds][:4]
 [('item popularity',), ('item weights',), ('item biases',), ('user moments', 'item factors')]
 >>> agreement.ring(0).n_bytes
@@ -15,28 +18,27 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.grid import checksum_of
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.ring import Ring
-from dpmf.methods.als.certified import RADIUS, clip_of
-from dpmf.methods.als.defaults import FACTORS as FACTOR_RULE
-from dpmf.methods.als.defaults import private_defaults
-from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, ALSPlan
-from dpmf.methods.als.questions import Moments, Residuals, RidgeFit
-from dpmf.methods.certified.plan import FactorRule, Stage
-from dpmf.methods.certified.questions import Counts, Question
-from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.plan import Plan, Stage
+from dpmf.methods.certified.questions import Question
+from dpmf.methods.certified.run import RELEASES
+from dpmf.methods.certified.script import Crowd, Round, Script, Told
+from dpmf.privacy import Budget, Guarantee, PoissonGaussianEvent
+from dpmf.privacy.mechanism import PlannedEvent
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
-from dpmf.ratings import Scale
+from dpmf.ratings import Items, Scale
 
-RELEASES = ("item factors", "item biases", "the configuration")
 THIRD_PARTY_SEES = (
     "Against the third party: it sees who takes part in which round and when, and words that masks make uniform for "
     "whoever cannot break ChaCha20 and X25519, as long as the recommender draws their seeds anew and keeps them. So it "
@@ -59,68 +61,65 @@ _CIPHER = (
     "Masks, seals and noise hide from whoever cannot break ChaCha20, Poly1305, X25519 and BLAKE2b, and everybody has "
     "the true public keys of the others."
 )
-_FORMAT = "dpmf certified federated 1"
+_COINS = (
+    "Whether a person's ratings count in a round is decided by a coin that the person tosses and tells nobody; "
+    "everybody answers either way."
+)
+_FORMAT = "dpmf certified federated 2"
 DIGEST_BYTES = 16
 _MOST_USERS = 1 << 20
-_USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
 
 
-class Round(NamedTuple):
-    """One exchange with everybody.
-
-    Attributes:
-        stage: which of the plan's stages it belongs to.
-        releases: what is asked for.
-    """
-
-    stage: int
-    releases: tuple[str, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Agreement:
     """Public facts of a run.
 
     Attributes:
-        n_items: the size of the catalogue.
-        scale: lowest and highest rating.
-        budget: what all rounds may cost one person together.
+        method: what is computed, with its budget: what all rounds may cost one person together.
+        catalogue: of items.
+        scale: of ratings.
         n_users: k, how many people take part in a round.
         dropouts: how many of them may leave before they answer; with more, the round is discarded.
         colluders: how many more may tell others what they did.
-        n_factors: None lets the number of people decide.
-        n_rounds: how often factors are measured.
-        user_ridge: the penalty on a user's factors, relative to what the assumed spread of factors suggests.
-        per_item: whether second moments are measured for every item.
     """
 
-    n_items: int
-    scale: tuple[float, float]
-    budget: Budget
+    method: CertifiedMethod
+    catalogue: Items
+    scale: Scale
     n_users: int
     dropouts: int = 0
     colluders: int = 0
-    n_factors: int | None = None
-    n_rounds: int = _USUAL["n_epochs"]
-    user_ridge: float = _USUAL["regularization"]
-    per_item: bool = False
 
     def __post_init__(self) -> None:
+        if self.method.kind != "certified":
+            raise InvalidArgument("the certified protocol needs a budget with a finite epsilon, and mode='certified'")
         if self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: the protocol protects users, which protects ratings too")
-        for name, most in (("n_users", _MOST_USERS), ("n_items", 1 << 24)):
-            if not 1 <= getattr(self, name) <= most:
-                raise InvalidArgument(f"{name}={getattr(self, name)!r} should be a whole number from 1 to {most}")
-        if self.dropouts < 0 or self.colluders < 0 or self.n_pieces < 1:
+        if self.method.facts().get("cap") is not None:
+            raise InvalidArgument("cap means nothing where people answer for themselves: leave it out")
+        for name, value, most in (("n_users", self.n_users, _MOST_USERS), ("n_items", self.n_items, 1 << 24)):
+            if not 1 <= value <= most:
+                raise InvalidArgument(f"{name}={value!r} should be a whole number from 1 to {most}")
+        if self.dropouts < 0 or self.colluders < 0 or self.crowd.n_shares < 1:
             raise InvalidArgument(
                 f"dropouts={self.dropouts} and colluders={self.colluders} should not be negative, and leave at least "
                 f"one of the {self.n_users} people of a round"
             )
 
     @property
-    def n_pieces(self) -> int:
-        """How many pieces of noise are sure to be in a sum, and known to nobody else."""
-        return self.n_users - self.dropouts - self.colluders
+    def budget(self) -> Budget:
+        """What all rounds may cost one person together."""
+        return self.method.facts()["budget"]  # type: ignore[no-any-return]
+
+    @property
+    def n_items(self) -> int:
+        """The size of the catalogue."""
+        return len(self.catalogue)
+
+    @property
+    def crowd(self) -> Crowd:
+        """How many take part, and how many shares of noise are sure to be in a sum, and known to nobody else."""
+        return Crowd(self.n_users, self.n_users - self.dropouts - self.colluders)
 
     @property
     def least(self) -> int:
@@ -128,24 +127,20 @@ class Agreement:
         return self.n_users - self.dropouts
 
     @cached_property
-    def plan(self) -> ALSPlan:
-        """What will be released; with how many factors follows from public numbers."""
-        n_factors = self.n_factors
-        if n_factors is None:
-            n_factors = FACTOR_RULE.number(self.budget.epsilon, self.n_users)
-        return ALSPlan(
-            n_items=self.n_items,
-            factors=FactorRule.exactly(n_factors),
-            n_rounds=self.n_rounds,
-            user_ridge=self.user_ridge,
-            budget=self.budget,
-            per_item=self.per_item,
-            n_users=self.n_users,
-            n_pieces=self.n_pieces,
-        )
+    def script(self) -> Script:
+        """What may be asked."""
+        script = self.method.public_half(self.catalogue, self.scale, self.crowd).script
+        if script is None:
+            raise InvalidArgument(f"{self.method.name} has no protocol in which people answer for themselves")
+        return script
+
+    @property
+    def plan(self) -> Plan:
+        """What will be released."""
+        return self.script.plan
 
     @cached_property
-    def events(self) -> tuple[GaussianEvent, ...]:
+    def events(self) -> tuple[PlannedEvent, ...]:
         """What it will cost."""
         return self.plan.events()
 
@@ -157,47 +152,34 @@ class Agreement:
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         """All rounds: what does not depend on another answer of its stage is asked for at once."""
-        found = []
-        for place, stage in enumerate(self.stages):
-            together = [stage.releases] if stage.round is not None else [(one,) for one in stage.releases]
-            found += [Round(place, releases) for releases in together]
-        return tuple(found)
+        return self.script.rounds
 
     def first_round(self, stage: Stage) -> int:
         """Return the number of the first round of a stage."""
         place = self.stages.index(stage)
         return next(number for number, one in enumerate(self.rounds) if one.stage == place)
 
-    def width(self, number: int) -> int | None:
-        """Return how many item factors are told in a round; None if neither factors nor biases are."""
-        releases = self.rounds[number].releases
-        if FACTORS in releases:
-            return self.plan.most_factors
-        return 0 if BIASES in releases else None
+    def told(self, number: int) -> tuple[Told, ...]:
+        """Return which arrays come with the questions of a round."""
+        return self.script.told(self.rounds[number].releases)
 
-    def questions(self, number: int, weights: NDArray[np.float64], fit: RidgeFit | None) -> tuple[Question, ...]:
+    def questions(self, number: int, told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return what a round asks for, given what is released by then. All other numbers in it are agreed upon."""
-        found: list[Question] = []
-        for what in self.rounds[number].releases:
-            if fit is None:
-                found.append(Counts(what, weights))
-            elif what == MOMENTS:
-                found.append(Moments(what, fit, RADIUS, weights if self.per_item else None))
-            else:
-                height = self.plan.height(self.n_users) if what == FACTORS else 1.0
-                found.append(Residuals(what, weights, fit, clip_of(Scale(*self.scale)), RADIUS, height))
-        return tuple(found)
+        return self.script.questions(self.rounds[number].releases, told)
 
     def shapes(self, number: int) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of the answers in a round."""
-        n_items, width = self.n_items, self.width(number)
-        if width is None:
-            return ((n_items,),)
-        triangle = width * (width + 1) // 2
-        moments = (n_items, triangle) if self.per_item else (triangle,)
-        return tuple(moments if one == MOMENTS else (n_items, width + 1) for one in self.rounds[number].releases)
+        return self._shapes[number]
 
-    def n_words(self, number: int) -> int:
+    @cached_property
+    def _shapes(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        found = []
+        for number in range(len(self.rounds)):
+            told = {one.name: np.full(one.shape, max(one.least, 0.0), one.dtype) for one in self.told(number)}
+            found.append(tuple(question.shape for question in self.questions(number, told)))
+        return tuple(found)
+
+    def n_elements(self, number: int) -> int:
         """Return how many numbers an answer has."""
         return sum(math.prod(shape) for shape in self.shapes(number))
 
@@ -210,7 +192,7 @@ class Agreement:
 
     @cached_property
     def _rings(self) -> tuple[Ring, ...]:
-        noise = LARGEST_DRAW * math.sqrt(self.n_users / self.n_pieces)
+        noise = LARGEST_DRAW * math.sqrt(self.n_users / self.crowd.n_shares)
         bounds = {event.what: STEPS_PER_SD / event.noise_multiplier for event in self.events}
         largest = [max(bounds[what] for what in one.releases) for one in self.rounds]
         return tuple(Ring.holding(self.n_users * bound + noise) for bound in largest)
@@ -219,21 +201,28 @@ class Agreement:
     def digest(self) -> bytes:
         """Bytes that tell agreements apart; they come with every question."""
         facts = {
-            "format": _FORMAT, **asdict(self), "events": [event.to_json() for event in self.events],
-            "clip": clip_of(Scale(*self.scale)), "radius": RADIUS, "height": self.plan.height(self.n_users),
+            "format": _FORMAT,
+            "method": self.method.configuration(),
+            "catalogue": f"{self.n_items} {checksum_of((self.catalogue.ids.keys,)):08x}",
+            "scale": str(self.scale),
+            "people": [self.n_users, self.dropouts, self.colluders],
+            "budget": str(self.budget),
+            "events": [event.to_json() for event in self.events],
+            "rounds": [one.releases for one in self.rounds],
+            "constants": self.script.constants(),
             "steps": STEPS_PER_SD,
-        }  # fmt: skip
+        }
         return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
 
-    def guarantee(self, assumptions: Sequence[str], seeded: bool) -> Guarantee:
-        """Return what is promised against the recommender, and against whoever sees what is published."""
+    def guarantee(self, assumptions: Sequence[str], *, seeded: bool, personal: bool = False) -> Guarantee:
+        """Return what is guaranteed against the recommender, and against whoever sees what is published."""
         thin = (
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
             f"{self.dropouts} may drop out; with more drop-outs the third party discards the round."
         )
         takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
-        return Guarantee.certified_by(
-            self.budget, self.events, releases=RELEASES, seeded=seeded,
-            assumptions=[takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *assumptions],
-        )  # fmt: skip
+        coins = [_COINS] if any(isinstance(event, PoissonGaussianEvent) for event in self.events) else []
+        rests_on = [takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *coins, *assumptions]
+        stated = {"seeded": seeded, "personal": personal}
+        return Guarantee.certified_by(self.budget, self.events, releases=RELEASES, assumptions=rests_on, **stated)

@@ -1,18 +1,20 @@
 """What passes between the parties of the certified protocol, as bytes, and refused unless it is what it should be.
 
 Questions hold the whole catalogue and answers a number for every item, so what is fetched and sent says nothing of what
-was rated. Masked words are uniform: nothing makes an answer smaller than the bytes of the agreement's ring.
+was rated. Masked elements are uniform: nothing makes an answer smaller than the bytes of the agreement's ring.
 
+>>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
->>> agreement = Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0)
+>>> from dpmf.ratings import Items, Scale
+>>> agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), Items.of([1, 2, 3]), Scale(1, 5), n_users=4)
 >>> content = Answer(0, np.arange(3, dtype=np.uint64)).encoded(agreement)
->>> len(content), Answer.decoded(content, agreement).words.tolist()
+>>> len(content), Answer.decoded(content, agreement).elements.tolist()
 (21, [0, 1, 2])
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,12 +25,6 @@ from dpmf.federated.certified.agreement import DIGEST_BYTES, Agreement
 from dpmf.federated.wire.codec import Handles, Reader, encode_header, encode_list
 from dpmf.federated.wire.masks import SEED_BYTES
 from dpmf.federated.wire.refusals import Refused
-from dpmf.methods.als.questions import RidgeFit
-from dpmf.ratings import Scale
-
-_PENALTIES = struct.Struct("<ddd")
-_F4, _F8 = np.dtype("<f4"), np.dtype("<f8")
-_LARGEST = 1e6  # of a weight, a bias or a factor: a recommender that sends more has gone astray
 
 
 def _reader(content: bytes, kind: int, agreement: Agreement) -> Reader:
@@ -45,72 +41,62 @@ class Inquiry:
     Attributes:
         round: its number, from 0.
         digest: of the agreement.
-        mask_seed: of the words that hide the answer.
-        weights: of items, shape (n_items,).
-        fit: what to fit one's bias and factors to; None where ratings are only counted.
+        mask_seed: of the ring elements that hide the answer.
+        told: arrays of numbers that were released before, as the agreement's script describes them.
     """
 
     kind: ClassVar[int] = 16
     round: int
     digest: bytes
     mask_seed: bytes
-    weights: NDArray[np.float64]
-    fit: RidgeFit | None
+    told: Mapping[str, NDArray[Any]]
 
     def for_user(self, mask_seed: bytes) -> Inquiry:
         """Return the same question with another seed."""
         return replace(self, mask_seed=mask_seed)
 
-    def encoded(self) -> bytes:
+    def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        parts = [encode_header(self.kind, self.round), self.digest, self.mask_seed, self.weights.astype(_F8).tobytes()]
-        if (fit := self.fit) is not None:
-            penalties = _PENALTIES.pack(fit.ridge_b, fit.ridge_u, fit.length)
-            parts += [penalties, fit.c.astype(_F4).tobytes(), fit.V.astype(_F4).tobytes()]
+        parts = [encode_header(self.kind, self.round), self.digest, self.mask_seed]
+        parts += [self.told[one.name].astype(one.dtype).tobytes() for one in agreement.told(self.round)]
         return b"".join(parts)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Inquiry:
         """Read a message, or refuse it."""
-        reader, n_items = _reader(content, cls.kind, agreement), agreement.n_items
+        reader = _reader(content, cls.kind, agreement)
         digest, seed = bytes(reader.take(DIGEST_BYTES)), bytes(reader.take(SEED_BYTES))
         if digest != agreement.digest:
             raise Refused("the question is of another agreement")
-        weights, width, fit = reader.array(_F8, n_items).copy(), agreement.width(reader.round), None
-        if width is not None:
-            ridge_b, ridge_u, length = reader.struct(_PENALTIES)
-            c, V = reader.array(_F4, n_items).copy(), reader.array(_F4, n_items, width).copy()
-            if not (0 < ridge_b <= _LARGEST and 0 < ridge_u <= _LARGEST and 0 <= length <= _LARGEST):
-                raise Refused("a penalty is out of range")
-            if not (np.abs(c).max() <= _LARGEST and np.abs(V).max(initial=0.0) <= _LARGEST):
-                raise Refused("a bias or a factor is out of range")
-            fit = RidgeFit(Scale(*agreement.scale).middle, c, V, ridge_b, ridge_u, length)
+        told = {}
+        for one in agreement.told(reader.round):
+            told[one.name] = reader.array(np.dtype(one.dtype), *one.shape).copy()
+            if not one.holds(told[one.name]):
+                raise Refused(f"{one.name} is out of range")
         reader.end()
-        if not (weights.min() >= 0 and weights.max() <= _LARGEST):
-            raise Refused("a weight is out of range")
-        return cls(reader.round, digest, seed, weights, fit)
+        return cls(reader.round, digest, seed, told)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """User to third party: one's own part of every sum of the round, with a piece of noise, behind a mask."""
+    """User to third party: one's own part of every sum of the round, with a share of noise, behind a mask."""
 
     kind: ClassVar[int] = 17
     round: int
-    words: NDArray[Any]
+    elements: NDArray[Any]
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        return encode_header(self.kind, self.round) + agreement.ring(self.round).packed(self.words)
+        return encode_header(self.kind, self.round) + agreement.ring(self.round).packed(self.elements)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Answer:
         """Read a message, or refuse it."""
         reader = _reader(content, cls.kind, agreement)
         ring = agreement.ring(reader.round)
-        words = ring.unpacked(reader.take(agreement.n_words(reader.round) * ring.n_bytes))
+        elements = ring.unpacked(reader.take(agreement.n_elements(reader.round) * ring.n_bytes))
         reader.end()
-        return cls(reader.round, words)
+        return cls(reader.round, elements)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,11 +132,11 @@ class Total:
     kind: ClassVar[int] = 19
     round: int
     users: Handles
-    words: NDArray[Any]
+    elements: NDArray[Any]
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        packed = agreement.ring(self.round).packed(self.words)
+        packed = agreement.ring(self.round).packed(self.elements)
         return encode_header(self.kind, self.round) + encode_list(self.users) + packed
 
     @classmethod
@@ -158,7 +144,7 @@ class Total:
         """Read a message, or refuse it."""
         reader = _reader(content, cls.kind, agreement)
         users, ring = reader.indices(1 << 32), agreement.ring(reader.round)
-        n_words = agreement.n_words(reader.round) if len(users) else 0
-        words = ring.unpacked(reader.take(n_words * ring.n_bytes))
+        n_elements = agreement.n_elements(reader.round) if len(users) else 0
+        elements = ring.unpacked(reader.take(n_elements * ring.n_bytes))
         reader.end()
-        return cls(reader.round, users, words)
+        return cls(reader.round, users, elements)

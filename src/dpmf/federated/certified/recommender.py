@@ -3,8 +3,11 @@
 What it makes of noisy sums, and what it asks next, is `dpmf.methods.als.certified`. A round that is opened is charged,
 whatever becomes of it, and never asked for again.
 
+>>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
->>> Recommender(Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0))
+>>> from dpmf.ratings import Items, Scale
+>>> agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), Items.of([1, 2, 3]), Scale(1, 5), n_users=4)
+>>> Recommender(agreement)
 Recommender(round 0 of 8)
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,8 +29,7 @@ from dpmf.federated.wire.directory import Directory
 from dpmf.federated.wire.masks import mask_elements, new_seed
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
-from dpmf.methods.als.questions import Residuals, RidgeFit
-from dpmf.methods.certified.questions import Counts, Noisy, Question
+from dpmf.methods.certified.questions import Noisy, Question
 from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
@@ -42,7 +45,9 @@ class Recommender:
     def __init__(self, agreement: Agreement) -> None:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
-        self.mechanism = Mechanism(agreement.events, Noise(), agreement.n_pieces)  # keeps the account; draws nothing
+        self.mechanism = Mechanism(
+            agreement.events, Noise(), agreement.crowd.n_shares
+        )  # keeps the account; draws nothing
         self._third_party: Channel | None = None
         self.round = 0  # the next, or the one that is open
         self._questions: tuple[Question, ...] = ()
@@ -73,10 +78,12 @@ class Recommender:
         handles = np.array(sorted({int(user) for user in users}), np.uint32)
         if len(handles) != self._agreement.n_users:
             raise InvalidArgument(f"{len(handles)} people instead of {self._agreement.n_users} are asked")
-        weights, fit = _told(questions)
-        inquiry = Inquiry(self.round, self._agreement.digest, b"", weights, fit)
-        agreed = self._agreement.questions(self.round, weights, fit)
-        if [_numbers(one) for one in agreed] != [_numbers(one) for one in questions]:
+        if tuple(question.what for question in questions) != self._agreement.rounds[self.round].releases:
+            raise InvalidArgument(f"round {self.round} of the agreement asks for something else")
+        told = self._agreement.script.spell(questions)
+        inquiry = Inquiry(self.round, self._agreement.digest, b"", told)
+        agreed = self._agreement.questions(self.round, told)
+        if not all(is_same(one, other) for one, other in zip(questions, agreed, strict=True)):
             raise InvalidArgument(f"round {self.round} of the agreement asks for something else")
         for question in questions:
             self.mechanism.forfeit(question.what)  # from here on it is charged
@@ -85,7 +92,7 @@ class Recommender:
         expected = Expected(self.round, self._agreement.digest, handles).encoded()
         out = [Outgoing(THIRD_PARTY, self._third_party.seal(expected))]
         for user, seed in self._seeds.items():
-            out.append(Outgoing(user, self._users.seal(user, inquiry.for_user(seed).encoded())))
+            out.append(Outgoing(user, self._users.seal(user, inquiry.for_user(seed).encoded(self._agreement))))
         return out
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
@@ -132,14 +139,14 @@ class Recommender:
 
     def _unmasked(self, total: Total, seeds: dict[int, bytes]) -> NDArray[np.int64]:
         ring = self._agreement.ring(total.round)
-        words = total.words.copy()
+        elements = total.elements.copy()
         for user in total.users:
-            words -= mask_elements(seeds[int(user)], ring, len(words))
-        return ring.signed(words)
+            elements -= mask_elements(seeds[int(user)], ring, len(elements))
+        return ring.signed(elements)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:
         bound, scale = question.sensitivity(self._agreement.budget.neighbours), self._agreement.n_users / n_answers
-        spread = math.sqrt(n_answers / self._agreement.n_pieces)  # there is more noise than there has to be
+        spread = math.sqrt(n_answers / self._agreement.crowd.n_shares)  # there is more noise than there has to be
         steps = self.mechanism.steps(question.what, bound)
         return Noisy(sums / steps * scale, self.mechanism.sd(question.what, bound) * spread * scale, steps)
 
@@ -150,21 +157,14 @@ class Recommender:
         raise InvalidArgument("the recommender cannot be copied or pickled: masks would be used twice")
 
 
-def _told(questions: Sequence[Question]) -> tuple[NDArray[np.float64], RidgeFit | None]:
-    """Return the weights and the fit that the questions of a round have in common."""
-    last = questions[-1]
-    if isinstance(last, Counts):
-        return last.weights, None
-    if isinstance(last, Residuals):
-        return last.weights, last.fit
-    raise InvalidArgument(f"{last.what!r} cannot be asked for by itself")
-
-
-def _numbers(question: Question) -> tuple[Any, ...]:
-    """Return what of a question has to be as agreed, and which arrays it is made of."""
-    agreed = tuple(getattr(question, name, None) for name in ("clip", "radius", "height"))
-    same = tuple(id(getattr(question, name, None)) for name in ("weights", "fit"))
-    return question.what, type(question), question.shape, agreed, same
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two questions, or two values in them, are the same through and through."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
+    if is_dataclass(one):
+        names = [field.name for field in fields(one)]
+        return type(one) is type(other) and all(is_same(getattr(one, name), getattr(other, name)) for name in names)
+    return bool(one == other)
 
 
 def _parted(sums: NDArray[np.int64], questions: Sequence[Question]) -> list[NDArray[np.int64]]:

@@ -13,14 +13,14 @@ import hashlib
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.stored import Room
+from dpmf.engine.resources import Resources
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
@@ -30,21 +30,25 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.simulate.population import AFTER_ANSWERING, BEFORE_ANSWERING, Population
 from dpmf.federated.simulate.traffic import Traffic
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als import ALS
+from dpmf.methods.als.defaults import private_defaults
 from dpmf.methods.base import Callback, RunOptions
-from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.answer import Asked, RatingsAnswerer
+from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.stages import StageLost
-from dpmf.methods.checks import declared, fraction, not_negative, public_facts, whole
+from dpmf.methods.checks import fraction, not_negative, public_facts, whole
 from dpmf.methods.foldin import folded
-from dpmf.model import Model, Release, Ridge
+from dpmf.model import Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
 
+_USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
+_OF_ALS = ("n_factors", "n_epochs", "regularization", "per_item")
 _USUALLY = 0.9  # of those who are online on average, so many nearly always are
 
 
@@ -61,10 +65,12 @@ class CertifiedScenario:
         colluders: the part of them that may tell the recommender, or the third party, what they did.
         come, leave: the probabilities of a person getting online and offline in a round.
         n_factors: None lets the number of people decide.
-        n_epochs, regularization, per_item: as in private least squares.
+        n_epochs, regularization, per_item: as in certified least squares.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: of the public start, and of who is online when.
         noise_seed: research only; the same noise every time, and no guarantee.
+        method: another method that can be certified, with the same budget; its settings are its own. None is `ALS` with
+            the settings above.
     """
 
     budget: Budget
@@ -74,12 +80,13 @@ class CertifiedScenario:
     come: float = 1.0
     leave: float = 0.0
     n_factors: int | None = None
-    n_epochs: int = Agreement.n_rounds
-    regularization: float = Agreement.user_ridge
+    n_epochs: int = _USUAL["n_epochs"]
+    regularization: float = _USUAL["regularization"]
     per_item: bool = False
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
+    method: CertifiedMethod | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget) or not self.budget.is_finite:
@@ -94,6 +101,45 @@ class CertifiedScenario:
         not_negative("regularization", self.regularization)
         if not 0 < self.come <= 1:
             raise InvalidArgument(f"come={self.come:g} should be a probability above 0")
+        if self.method is not None:
+            self._check_method(self.method)
+
+    def _check_method(self, method: CertifiedMethod) -> None:
+        """Refuse settings that stand in two places."""
+        facts = method.facts()
+        for name in ("budget", "seed", "noise_seed", "items_public"):
+            if facts[name] != getattr(self, name):
+                raise InvalidArgument(f"{name} of scenario and method differ: give both the same")
+        for field in fields(self):
+            if field.name in _OF_ALS and getattr(self, field.name) != field.default:
+                raise InvalidArgument(f"{field.name} is a setting of als: set that of {method.name} in the method")
+
+    @property
+    def learner(self) -> CertifiedMethod:
+        """What is computed."""
+        if self.method is not None:
+            return self.method
+        return ALS(
+            n_factors=self.n_factors,
+            n_epochs=self.n_epochs,
+            budget=self.budget,
+            regularization=self.regularization,
+            moments="per-item" if self.per_item else "shared",
+            items_public=self.items_public,
+            seed=self.seed,
+            noise_seed=self.noise_seed,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return the public facts by name, without the budget; a noise seed is among them."""
+        facts = {field.name: getattr(self, field.name) for field in fields(self)}
+        del facts["budget"], facts["method"]
+        if self.method is None:
+            return facts
+        return {
+            **{name: value for name, value in facts.items() if name not in _OF_ALS},
+            "of": self.method.configuration(),
+        }
 
     @property
     def asks_everybody(self) -> bool:
@@ -114,10 +160,7 @@ class CertifiedScenario:
                 f"{n_users} people in a round are too few to tolerate {dropouts} drop-outs and {colluders} colluders: "
                 "take more people, or tolerate fewer"
             )
-        return Agreement(
-            ratings.n_items, (ratings.scale.lo, ratings.scale.hi), self.budget, n_users, dropouts, colluders,
-            self.n_factors, self.n_epochs, self.regularization, self.per_item,
-        )  # fmt: skip
+        return Agreement(self.learner, ratings.catalogue, ratings.scale, n_users, dropouts, colluders)
 
     def _check_dropouts(self, n_users: int, dropouts: int) -> None:
         """Refuse to begin what would be lost, and charged, in the first round."""
@@ -181,34 +224,24 @@ def simulate_certified(
             else gets to know it: everybody scales their own answers.
         ledger: where to enter what the run will release, before anybody is asked.
     """
-    declared(ratings, scenario.items_public)
-    agreement, threads = scenario.agreement(ratings), thread_count(n_threads)
-    public = PublicALS(agreement.plan, ratings.scale, ratings.catalogue.ids.keys, scenario.seed)
-    settings = {"name": "simulate certified", **asdict(scenario)}
-    del settings["budget"]  # stands by itself, so that a refusal names it
-    terms = Terms(settings, public_facts(ratings.catalogue), scenario.noise_seed)
+    method, threads = scenario.learner, thread_count(n_threads)
+    method.check_declared(ratings)
+    agreement, catalogue, scale = scenario.agreement(ratings), ratings.catalogue, ratings.scale
+    public = method.public_half(catalogue, scale, agreement.crowd)
+    terms = Terms({"name": "simulate certified", **scenario.facts()}, public_facts(catalogue), scenario.noise_seed)
     parties: list[Parties] = []
 
-    def partner(shares: NDArray[np.float64], noise: Noise, room: Room) -> Parties:
+    def partner(shares: NDArray[np.float64], noise: Noise, resources: Resources) -> Parties:
         parties.append(Parties(ratings, scenario, agreement, threads, shares))
         return parties[0]
 
     began, options = time.perf_counter(), RunOptions(threads, tuple(callbacks), checkpoint, user_budgets, ledger)
     found = certify(public, ratings, terms, options, guarantee=agreement.guarantee, partner=partner)
     seconds = time.perf_counter() - began
-    facts = {name: value for name, value in asdict(scenario).items() if name not in ("budget", "noise_seed")}
-    bias, factors = public.ridge
-    release = Release(
-        items=ratings.catalogue,
-        scale=ratings.scale,
-        mean=public.mean,
-        item_factors=public.V,
-        item_biases=public.c,
-        ridge=Ridge(bias=bias, factors=factors),
-        configuration={"method": "federated", "mode": "certified", **facts, "n_factors": public.V.shape[1]},
-        guarantee=found.guarantee,
-    )
-    model = folded(release, ratings, found.history, found.room)
+    facts = {name: value for name, value in scenario.facts().items() if name != "noise_seed"}
+    configuration = {"method": "federated", "mode": "certified", **facts}
+    release = method.release_of(public, catalogue, scale, configuration, found.guarantee)
+    model = folded(release, ratings, found.history, found.resources)
     return parties[0].outcome(model, seconds)
 
 
@@ -231,6 +264,7 @@ class Parties:
         self.users: dict[int, User] = {}
         self.traffic = Traffic()
         self._errors = RatingsAnswerer(ratings, np.ones(ratings.n_users), n_threads)
+        self._asked: Sequence[Question] = ()
         self.rounds = self.discarded = self._chosen = 0
         self._first: int | None = None  # the number of the first round that this process plays
 
@@ -242,6 +276,7 @@ class Parties:
 
     def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
         """Play a round of the protocol."""
+        self._asked = questions
         while self._chosen < self.recommender.round:
             self._choose()  # the chance of rounds that another process carried out
         moments, spent, began = self._choose(), 0.0, time.perf_counter()
@@ -290,6 +325,8 @@ class Parties:
 
     def error(self, fit: Fit | None) -> float:
         """Return the root mean squared error on all ratings: only who simulates can know it."""
+        if fit is None:
+            self._errors.answer([Asked(question, steps=1.0) for question in self._asked])
         return self._errors.error(fit)
 
     def user(self, number: int) -> User:

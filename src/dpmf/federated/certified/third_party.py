@@ -5,8 +5,11 @@ is discarded, and no sum of it is revealed to anybody: with so few people there 
 that is, it knows from the agreement, and takes nobody's word for it.
 
 >>> from dpmf.federated.wire.channels import KeyPair
+>>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
->>> ThirdParty(Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0), KeyPair().public)
+>>> from dpmf.ratings import Items, Scale
+>>> agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), Items.of([1, 2, 3]), Scale(1, 5), n_users=4)
+>>> ThirdParty(agreement, KeyPair().public)
 ThirdParty(…)
 """
 
@@ -65,10 +68,10 @@ class ThirdParty:
         """End the round: return the sum, or, if too few answered, that there is none. Either way it is forgotten."""
         if not self._is_open:
             return []
-        users, words = np.zeros(0, np.uint32), self._sum[:0]
+        users, elements = np.zeros(0, np.uint32), self._sum[:0]
         if len(self._arrived) >= self._agreement.least:
-            users, words = np.array(sorted(self._arrived), np.uint32), self._sum
-        total = Total(self._round, users, words).encoded(self._agreement)
+            users, elements = np.array(sorted(self._arrived), np.uint32), self._sum
+        total = Total(self._round, users, elements).encoded(self._agreement)
         self._is_open, self._expected, self._arrived, self._sum = False, set(), set(), np.zeros(0, np.uint64)
         return [Outgoing(RECOMMENDER, self._recommender.seal(total))]
 
@@ -82,7 +85,7 @@ class ThirdParty:
             raise Refused("the round has people who are not known")
         self._round, self._is_open, self._expected, self._arrived = expected.round, True, users, set()
         ring = self._agreement.ring(expected.round)
-        self._sum = np.zeros(self._agreement.n_words(expected.round), ring.dtype)
+        self._sum = np.zeros(self._agreement.n_elements(expected.round), ring.dtype)
 
     def _add(self, sender: int, answer: Answer) -> None:
         if not self._is_open or answer.round != self._round:
@@ -92,7 +95,7 @@ class ThirdParty:
         if sender in self._arrived:
             raise Refused("the sender has answered already")
         self._arrived.add(sender)
-        self._sum += answer.words
+        self._sum += answer.elements
 
     def __repr__(self) -> str:
         return "ThirdParty(…)"

@@ -4,8 +4,10 @@ Nobody else has to be trusted with the bound, the noise or the budget: whatever 
 every round of the agreement once at most, with the noise that the agreement promises for what was asked.
 
 >>> from dpmf.federated.wire.channels import KeyPair
+>>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
->>> agreement = Agreement(3, (1.0, 5.0), Budget(5.0), n_users=4, n_factors=0)
+>>> from dpmf.ratings import Items, Scale
+>>> agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), Items.of([1, 2, 3]), Scale(1, 5), n_users=4)
 >>> User(np.array([0, 2]), np.array([5.0, 1.0]), agreement, KeyPair().public, KeyPair().public)
 User(…)
 """
@@ -59,7 +61,7 @@ class User:
     ) -> None:
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
         self._agreement, self._people = agreement, People.of(own, np.array([share], np.float64))
-        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.n_pieces)
+        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.crowd.n_shares)
         keys = KeyPair()
         self.public = keys.public
         self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
@@ -81,10 +83,10 @@ class User:
             raise Refused("the round is not a new one")
         self._pass_over(inquiry.round)
         self.round = inquiry.round
-        questions = self._agreement.questions(inquiry.round, inquiry.weights, inquiry.fit)
-        words = [self._noisy(question) for question in questions]
+        questions = self._agreement.questions(inquiry.round, inquiry.told)
+        elements = [self._noisy(question) for question in questions]
         ring = self._agreement.ring(inquiry.round)
-        answer = ring.elements(np.concatenate(words))
+        answer = ring.elements(np.concatenate(elements))
         answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer))
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
@@ -98,6 +100,9 @@ class User:
             fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
             fit.solve(people.solving, 0, 1, fitted)
         question.add(people, fitted, 0, 1, self._mechanism.steps(question.what, bound), sums)
+        coins = self._mechanism.participants(question.what, 1)
+        if coins is not None:  # nobody else learns it, so the answer is made and sent either way
+            sums *= coins[0]
         try:
             return self._mechanism.noisy(question.what, sums, bound).reshape(-1)
         except BudgetExceeded:
@@ -122,5 +127,5 @@ def _cleaned(items: NDArray[Any], values: NDArray[Any], agreement: Agreement) ->
         raise InvalidArgument("a user needs as many items as ratings")
     valid = (items >= 0) & (items < agreement.n_items) & np.isfinite(values)
     kept, first = np.unique(items[valid].astype(np.int32), return_index=True)
-    rated = np.clip(values[valid][first], *agreement.scale).astype(np.float32)
+    rated = np.clip(values[valid][first], agreement.scale.lo, agreement.scale.hi).astype(np.float32)
     return Csr(np.array([0, len(kept)], np.int64), kept, rated)

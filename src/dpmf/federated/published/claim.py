@@ -13,33 +13,33 @@ from dataclasses import dataclass
 
 from dpmf.federated.published.terms import Terms
 from dpmf.privacy import Guarantee
-from dpmf.privacy.guarantee import SEEDED, rounded_up
+from dpmf.privacy.guarantee import rounded_up
 
 RELEASES = ("item factors", "the configuration")
 _MOVING = (
-    "The proof keeps user profiles fixed while a rating changes. They move with the ratings in every round, so no "
-    "finite bound is proven for what the recommender sees, or for the item factors that result."
+    "The proof holds profiles of users fixed while a rating changes. They move with the ratings in every round, so no "
+    "finite bound is proven for what the recommender sees, or for the items that come out."
 )
 _VARIANCE = (
-    "The recommender draws H, the variance of the noise. Given H, which it knows, the noise is Gaussian and not "
-    "Laplace, and where H is small there is little of it: against the recommender the claimed epsilon does not hold."
+    "The recommender draws H, the spread of the noise. Given H, which it knows, the noise is Gaussian and not Laplace, "
+    "and where H is small there is little of it: against the recommender the claimed epsilon does not hold."
 )
 _ROWS = (
-    "Users fetch the profiles of exactly the items they rated and answer for these, so the parties they talk to learn "
+    "Users fetch the profiles of exactly the items they rated and answer for these, so whoever they talk to learns "
     "which items each of them rated, and when they take part."
 )
-_VALUE = "The claim is about the value of one rating: not about whether it was given, and not about a person."
+_VALUE = "What is claimed is about the value of one rating: not about whether it was given, and not about a person."
 _DROPPED = (
-    "Users who leave during a round take their share of its noise with them; a sum may even be that of a single user."
+    "Users who leave in the middle of a round take their part of its noise along; a sum may even be of a single user."
 )
 _RESUMED = (
-    "The run was interrupted and resumed: rounds after its last snapshot were played again, with fresh noise, and what "
-    "they revealed the first time comes on top."
+    "The run was stopped and gone on with: rounds after its last snapshot were played again, with other noise, and "
+    "what they showed the first time comes on top."
 )
 _APART = "Recommender and third party do not collude; both follow the protocol."
-_CIPHER = "Masks are a key stream: they hide answers from anyone who cannot break ChaCha20 and X25519."
-_FAST = "Noise has single precision and is rounded to a grid; the claim treats it as exact."
-_ALONE = "There is no third party: every answer carries noise of its own, and the recommender sees each answer."
+_CIPHER = "Masks are a key stream: they hide from whoever cannot break ChaCha20 and X25519."
+_FAST = "Noise has single precision, and is rounded to a grid; the claim takes it for exact."
+_ALONE = "There is no third party: every user's answer carries noise of its own, and the recommender sees each of them."
 
 
 @dataclass(frozen=True)
@@ -67,21 +67,21 @@ class Claim:
         """Return a guarantee that states the claim, and everything it does not cover."""
         epsilon = self.terms.epsilon
         noise = (
-            f"noise of uniform direction and Gamma(K, {2 * self.terms.width / epsilon:.6g}) length on every answer of "
-            "every user, in every round"
+            f"noise of uniform direction and a length that is Gamma(K, {2 * self.terms.width / epsilon:.6g}) on every "
+            "answer of every user, in every round"
         )
         if self.terms.third_party:
             noise = (
                 f"Laplace noise of scale {self.terms.amplitude:.6g} on every coordinate of an item's gradient, once "
-                "for the whole run and once more in every round"
+                "for good and once more in every round"
             )
         claim = (
             f"Hua, Xia and Zhong (2015), section 4: epsilon={epsilon:g} for the value of one rating, by {noise}. Each "
-            f"of the {self.rounds} rounds reveals other sums: together they would cost epsilon={self.composed:g} if "
-            "user profiles never moved. They do, so the proven figure is none."
+            f"of the {self.rounds} rounds shows other sums: together they would cost epsilon={self.composed:g} if "
+            "profiles of users never moved. They do, so the proven figure is none."
         )
         kind = [_VARIANCE, _DROPPED, _CIPHER, _APART] if self.terms.third_party else [_ALONE]
-        seeded, resumed = [SEEDED] if self.seeded else [], [_RESUMED] if self.resumed else []
+        resumed = [_RESUMED] if self.resumed else []
         return Guarantee.paper(
             epsilon=epsilon,
             delta=0.0,
@@ -89,5 +89,6 @@ class Claim:
             neighbours="replace",
             claim=claim,
             releases=RELEASES,
-            assumptions=[*seeded, _MOVING, _ROWS, _VALUE, *kind, *resumed, _FAST, *assumptions],
+            assumptions=[_MOVING, _ROWS, _VALUE, *kind, *resumed, _FAST, *assumptions],
+            seeded=self.seeded,
         )

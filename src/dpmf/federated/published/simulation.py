@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
-from dpmf.engine.journal import alone_in
+from dpmf.engine.journal import locked
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.published.claim import Claim
@@ -68,7 +68,7 @@ def simulate(
         settings = {**asdict(scenario), "name": "simulate", "epsilon": str(scenario.epsilon)}  # it may be infinite
         del settings["rounds"]  # a resumed run may have more rounds
         identity = identity_of(settings, ratings, fingerprint_of(ratings))
-        with alone_in(checkpoint.folder), Snapshots(checkpoint, identity) as snapshots:
+        with locked(checkpoint.folder), Snapshots(checkpoint, identity) as snapshots:
             restore(run, snapshots.latest())
             run.run(tuple(callbacks), snapshots)
     return run.outcome()

@@ -14,11 +14,11 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, plain_defaults, private_defaults
@@ -26,14 +26,14 @@ from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, fit_implicit, implici
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plain import fit_explicit
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
-from dpmf.methods.base import Method, RunOptions
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import FactorRule
-from dpmf.methods.certified.run import Terms, certify
-from dpmf.methods.checks import check_private, declared, not_negative, positive, public_facts, whole
-from dpmf.methods.foldin import folded
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.checks import check_private, not_negative, positive, public_facts, whole
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
-from dpmf.ratings import Ratings
+from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.trim import trimmed
 
 MOST_PRIVATE_FACTORS = 256
@@ -42,7 +42,7 @@ _FACTORS_CHOSEN = "The number of factors was not declared: it follows from the n
 
 
 @dataclass(frozen=True)
-class ALS(Method):
+class ALS(CertifiedMethod):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -65,6 +65,7 @@ class ALS(Method):
     modes: ClassVar[tuple[str, ...]] = ("certified",)
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
     turn: ClassVar[str] = "round"
+    caps_fits: ClassVar[bool] = False
 
     n_factors: int | None = None
     n_epochs: int | None = None
@@ -162,7 +163,7 @@ class ALS(Method):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return self._certify(ratings, options)
+            return self.certify(ratings, options)
         if self.noise_seed is not None:
             raise InvalidArgument("noise_seed means nothing with an infinite epsilon: leave it out, or give a budget")
         assert isinstance(ratings, Ratings)
@@ -170,41 +171,43 @@ class ALS(Method):
         plain = fit_implicit if self.is_implicit else fit_explicit
         return plain(ratings, counted, self.configuration(), options)
 
-    def _certify(self, ratings: AnyRatings, options: RunOptions) -> Model:
-        declared(ratings, self.items_public, needs_scale=not self.is_implicit)  # else the scale is not told
-        settings, keys = self.facts(), ratings.catalogue.ids.keys
-        facts = {
-            "n_items": ratings.n_items,
-            "factors": self._rule,
-            "n_rounds": settings["n_epochs"],
-            "user_ridge": settings["regularization"],
-            "budget": self.budget,
-        }
-        public: PublicALS | PublicImplicitALS
+    @property
+    def label(self) -> str:
+        """What checkpoints call a certified run."""
+        return "private als"
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicALS | PublicImplicitALS:
+        """Return the public half of a certified run."""
+        settings, rule = self.facts(), self._rule
+        if (
+            crowd is not None and self.n_factors is None
+        ):  # whose number is public, so that what follows from it is known beforehand
+            rule = FactorRule.exactly(rule.number(self.budget.epsilon, crowd.n_users))
+        sizes = len(catalogue), rule, settings["n_epochs"]
+        facts = *sizes, settings["regularization"], self.budget, crowd
         if self.is_implicit:
-            public = PublicImplicitALS(ImplicitPlan(**facts, alpha=settings["alpha"]), keys, self.seed)
-        else:
-            plan = ALSPlan(**facts, per_item=self.moments == "per-item")
-            public = PublicALS(plan, ratings.scale, keys, self.seed)
-        terms = Terms.of("private als", settings, self._assumptions(ratings), cap=self.cap)
-        found = certify(public, ratings, terms, options)
-        release = self._release(public, ratings, found.guarantee)
-        return folded(release, ratings, found.history, found.room)
+            return PublicImplicitALS(ImplicitPlan(*facts, settings["alpha"]), catalogue.ids.keys, self.seed)
+        plan = ALSPlan(*facts, per_item=self.moments == "per-item")
+        return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
 
-    def _assumptions(self, ratings: AnyRatings) -> list[str]:
-        public, catalogue = public_facts(ratings.catalogue)
+    def assumptions(self, catalogue: Items) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+        public, listed = public_facts(catalogue)
         chosen = [_FACTORS_CHOSEN] if self.n_factors is None else []
-        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, *chosen, catalogue]
+        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, *chosen, listed]
 
-    def _release(self, public: PublicALS | PublicImplicitALS, ratings: AnyRatings, guarantee: Guarantee) -> Release:
-        configuration = {**self.configuration(), "n_factors": public.V.shape[1]}
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+        configuration = {**configuration, "n_factors": public.V.shape[1]}
         if isinstance(public, PublicImplicitALS):
             numbers = public.ridge, public.plan.alpha
-            return implicit_release(ratings.catalogue, public.V, public.c, *numbers, configuration, guarantee)
+            return implicit_release(catalogue, public.V, public.c, *numbers, configuration, guarantee)
         bias, factors = public.ridge
         return Release(
-            items=ratings.catalogue,
-            scale=ratings.scale,
+            items=catalogue,
+            scale=scale,
             mean=public.mean,
             item_factors=public.V,
             item_biases=public.c,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
-from dpmf.methods.als.questions import Moments, Residuals, RidgeFit
+from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of, unit_of
 from dpmf.methods.certified.estimate import Estimate, standardized
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
@@ -33,13 +33,8 @@ from dpmf.streams import stream_key
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
-RADIUS = 1.0
-"""The longest factors of a user that count in full."""
-
 _MEAN_SQUARE = 1.0  # of users' factors, to which they are scaled after every round
 _ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide as 1 to 5
-_CLIP = 0.5  # likewise
-_USUAL_WIDTH = 4.0
 _SAMPLING = 0.03  # of the variance of a rating counts beside noise, as if people were a sample
 _LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
 _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
@@ -70,12 +65,12 @@ class PublicALS:
 
     def __post_init__(self) -> None:
         scale, n_items = self.scale, self.plan.n_items
-        self.mean, self.unit = scale.middle, _unit_of(scale)
+        self.mean, self.unit = scale.middle, unit_of(scale)
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._set_factors(0)
-        self._passing = math.erf(_CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
+        self._passing = math.erf(CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
 
     def _set_factors(self, K: int) -> None:
         """Set the number of factors, all of them 0."""
@@ -94,6 +89,11 @@ class PublicALS:
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
         return float(relative * max(self.V.shape[1], 1) / _MEAN_SQUARE * self.error**2)
+
+    @property
+    def script(self) -> ALSScript:
+        """What may be asked, where people answer for themselves."""
+        return ALSScript(self.plan, self.scale)
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
@@ -134,11 +134,11 @@ class PublicALS:
 
     def _measure_popularity(self) -> Conversation:
         """Release how many people there are and how much weight items get; choose factors and weights in between."""
-        if self.plan.n_users is None:
+        if self.plan.crowd is None:
             (count,) = yield (Headcount(USERS),)
             self.n_users = max(float(count.values[0]), 3 * count.sd, 1.0)  # never less than noise alone may say
         else:
-            self.n_users = float(self.plan.n_users)
+            self.n_users = float(self.plan.crowd.n_users)
         self._set_factors(self.plan.n_factors(self.n_users))
         (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
         self.weights = np.maximum(first.values, 2 * first.sd) ** -_RARE_EXPONENT
@@ -238,15 +238,6 @@ class PublicALS:
         factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
         self.V *= np.float32(factor)
         self._factors = self._factors.scaled(factor)
-
-
-def clip_of(scale: Scale) -> float:
-    """Return where residuals are cut off."""
-    return _CLIP * _unit_of(scale)
-
-
-def _unit_of(scale: Scale) -> float:
-    return (scale.hi - scale.lo) / _USUAL_WIDTH
 
 
 def _directions(popularity: Array, liking: Array) -> Array:

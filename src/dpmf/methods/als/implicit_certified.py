@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
-from dpmf.methods.als.implicit_questions import ImplicitFit, Observed, Spreads
+from dpmf.methods.als.implicit_questions import RADIUS, ImplicitFit, ImplicitScript, Observed, Spreads
 from dpmf.methods.als.plan import FACTORS, MOMENTS, POPULARITY, USERS, ImplicitPlan
 from dpmf.methods.certified.estimate import Estimate
 from dpmf.methods.certified.plan import Stage
@@ -30,7 +30,6 @@ from dpmf.methods.certified.questions import Array, Counts, Floats, Headcount
 from dpmf.methods.certified.stages import Conversation
 from dpmf.streams import stream_key
 
-_RADIUS = 1.0  # the longest factors of a user that count in full
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round
 _SPREAD_OF_COUNTS = 1.5  # mean of √n times mean of 1/√n, n being how many items people have
 _LIFT = 0.5  # of the mean of √n: people who have fewer items than its square count in full in moments
@@ -78,6 +77,11 @@ class PublicImplicitALS:
         error = float(sizes @ (self.c * (1.0 - self.c))) / max(float(sizes.sum()), 1e-12)
         return float(self.plan.user_ridge * max(error, 1e-6) * K / _MEAN_SQUARE)
 
+    @property
+    def script(self) -> ImplicitScript:
+        """What may be asked, where people answer for themselves."""
+        return ImplicitScript(self.plan)
+
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
         return self._measure_popularity() if stage.round is None else self._measure_factors()
@@ -109,8 +113,11 @@ class PublicImplicitALS:
 
     def _measure_popularity(self) -> Conversation:
         """Ask for the number of users, and how much weight items get."""
-        (count,) = yield (Headcount(USERS),)
-        self.n_users = max(float(count.values[0]), 3 * count.sd, 1.0)  # never less than noise alone may say
+        if self.plan.crowd is None:
+            (count,) = yield (Headcount(USERS),)
+            self.n_users = max(float(count.values[0]), 3 * count.sd, 1.0)  # never less than noise alone may say
+        else:
+            self.n_users = float(self.plan.crowd.n_users)
         self._set_factors(self.plan.n_factors(self.n_users))
         (counts,) = yield (Counts(POPULARITY, self._weights),)
         self._refine_counts(counts.values, counts.sd)
@@ -138,8 +145,8 @@ class PublicImplicitALS:
         fit = self._start() if first else self._fit()
         lift = max(_LIFT * self._mean_root(), 1.0)
         spreads, sums = yield (
-            Spreads(MOMENTS, fit, self._weights, lift, _RADIUS),
-            Observed(FACTORS, fit, self._weights, _RADIUS, plan.height),
+            Spreads(MOMENTS, fit, self._weights, lift, RADIUS),
+            Observed(FACTORS, fit, self._weights, RADIUS, plan.height),
         )
         moments, moment_noise = symmetric(spreads.values, K + 1) / lift, spreads.sd / lift
         self._refine_counts(sums.values[:, K] / plan.height, sums.sd / plan.height)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.kernels.als_implicit import common_of, missing_squares, solve_observers
 from dpmf.kernels.implicit_sums import Observing, add_observed, add_spreads, stretch_people
-from dpmf.methods.certified.questions import Array, Fit, Fitted, Floats, Integers, People, Question, Rated
+from dpmf.methods.als.plan import FACTORS, MOMENTS, ImplicitPlan
+from dpmf.methods.certified.questions import Array, Counts, Fit, Fitted, Floats, Integers, People, Question, Rated
+from dpmf.methods.certified.script import Script, Told, number, penalties
+
+RADIUS = 1.0
+"""The longest factors of a user that count in full."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,3 +143,46 @@ class Observed(Question):
         items = of.indptr, of.items, own.indptr, own.items
         whose, (common, pull) = (self.weights, people.shares), fit.common
         add_observed(*items, first, last, *whose, fit.V, fit.c, common, pull, numbers, steps, sums)
+
+
+@dataclass(frozen=True)
+class ImplicitScript(Script):
+    """The rounds of certified least squares on implicit feedback.
+
+    Attributes:
+        plan: what they release.
+    """
+
+    plan: ImplicitPlan
+
+    def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
+        """Return what comes with the questions of a round."""
+        if FACTORS not in releases:
+            return ()
+        n_items, K = self.plan.n_items, self.plan.most_factors
+        lift = Told("lift", "<f8", (1,), least=1.0)
+        length = Told("length", "<f8", (1,), least=0.0)
+        return penalties("ridge", 1), length, lift, Told("c", "<f4", (n_items,)), Told("V", "<f4", (n_items, K))
+
+    def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
+        """Return the questions of a round."""
+        weights = np.ones(self.plan.n_items)
+        if FACTORS not in releases:
+            return tuple(Counts(what, weights) for what in releases)
+        fit = ImplicitFit(told["V"], told["c"], number(told, "ridge"), self.plan.alpha, number(told, "length"))
+        return (
+            Spreads(MOMENTS, fit, weights, number(told, "lift"), RADIUS),
+            Observed(FACTORS, fit, weights, RADIUS, self.plan.height),
+        )
+
+    def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
+        """Return what has to be told for others to make the same questions."""
+        first = questions[0]
+        if not isinstance(first, Spreads):
+            return {}
+        fit, numbers = first.fit, {"ridge": first.fit.ridge, "length": first.fit.length, "lift": first.lift}
+        return {"c": fit.c, "V": fit.V, **{name: np.array([value]) for name, value in numbers.items()}}
+
+    def constants(self) -> dict[str, Any]:
+        """Return what was agreed beside plan and rounds."""
+        return {"radius": RADIUS, "height": self.plan.height, "alpha": self.plan.alpha}

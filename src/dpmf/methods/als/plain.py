@@ -35,20 +35,20 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
 from dpmf.engine.factors import factor_rows, fill_randomly
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import add_gramian, observed_error, solve_observed, solve_rated
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
-from dpmf.methods.snapshots import fingerprint_of, keep, snapshots_of, take_up
+from dpmf.methods.snapshots import fingerprint_of, restore, save, snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
 
 Array = NDArray[np.float32]
-MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for dozens of squares of so many
+MOST_FACTORS = 1 << 10  # time grows with the square, and memory has resources for dozens of squares of so many
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
 _INITIAL_SD = 0.1
@@ -137,14 +137,14 @@ def factorize_ratings(
     not_negative("bias_regularization", ridge_b)
     threads = thread_count(n_threads)
     unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
-    users = Side.of_users(ratings)
+    users = SparseRows.by_user(ratings)
     items = users.transposed(ratings.n_items, threads)
     mean = float(ratings.values.mean(dtype=np.float64))
     U = factor_rows(ratings.n_users, n_factors)
     V = _initial(ratings, items, n_factors, _INITIAL_SD * math.sqrt(unit), seed)
     b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
 
-    def solve(side: Side, others: Array, their_biases: Array, biases: Array, factors: Array) -> float:
+    def solve(side: SparseRows, others: Array, their_biases: Array, biases: Array, factors: Array) -> float:
         def work(start: int, stop: int) -> float:
             return solve_rated(
                 side.indptr, side.columns, side.values, start, stop, others, their_biases, mean,
@@ -198,7 +198,7 @@ def factorize_observations(
     V = _initial(ratings, items, n_factors, _INITIAL_SD, seed)
     V[np.diff(items.indptr) > 0, :n_factors] += _INITIAL_SD  # a direction in common: popularity is found at once
 
-    def solve(side: Side, others: Array, factors: Array) -> float:
+    def solve(side: SparseRows, others: Array, factors: Array) -> float:
         gramian = _gramian(others, threads)
 
         def work(start: int, stop: int) -> float:
@@ -255,14 +255,14 @@ def _train(
     state: Mapping[str, Array],
     snapshots: Snapshots | None,
 ) -> tuple[EpochRecord, ...]:
-    history = take_up(snapshots, state)
+    history = restore(snapshots, state)
     while len(history) < n_epochs:
         began = time.perf_counter()
         squared = epoch()
         seconds = time.perf_counter() - began
         history.append(EpochRecord(len(history) + 1, seconds, math.sqrt(max(squared, 0.0))))
         if snapshots is not None and (snapshots.is_due(len(history)) or len(history) == n_epochs):
-            keep(snapshots, state, history)
+            save(snapshots, state, history)
         stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
         if any(stops):
             break
@@ -278,7 +278,7 @@ def _check(ratings: Ratings, n_factors: int, n_epochs: int, seed: int, regulariz
         raise InvalidArgument("there are no ratings to train on")
 
 
-def _initial(ratings: Ratings, items: Side, n_factors: int, sd: float, seed: int) -> Array:
+def _initial(ratings: Ratings, items: SparseRows, n_factors: int, sd: float, seed: int) -> Array:
     """Return random factors of the items that have ratings, each row made from its item's id."""
     V = factor_rows(ratings.n_items, n_factors)
     fill_randomly(stream_key(seed, "item factors"), ratings.catalogue.ids.keys, n_factors, sd, V)
@@ -286,7 +286,7 @@ def _initial(ratings: Ratings, items: Side, n_factors: int, sd: float, seed: int
     return V
 
 
-def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | None) -> Side:
+def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | None) -> SparseRows:
     if weights is None:
         not_negative("alpha", alpha)
         weights = np.float32(alpha) * ratings.values
@@ -295,7 +295,7 @@ def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | Non
         raise InvalidArgument(f"weights of shape {weights.shape}: give one for each of the {len(ratings)} ratings")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InvalidArgument("weights must be numbers, 0 or more: ratings below 0 need weights of their own")
-    return Side.of_users(ratings).with_values(weights)
+    return SparseRows.by_user(ratings).with_values(weights)
 
 
 def _gramian(rows: Array, n_threads: int) -> NDArray[np.float64]:

@@ -11,10 +11,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 from dpmf.methods.als.defaults import bias_height, popularity_height, popularity_share
 from dpmf.methods.certified.plan import FactorRule, Plan, Stage
+from dpmf.methods.certified.script import Crowd
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 
@@ -38,6 +40,7 @@ class _Rounds(Plan):
         n_rounds: how often factors are measured.
         user_ridge: the penalty on a user's factors, relative to what their assumed spread suggests.
         budget: what may be spent.
+        crowd: those who answer for themselves; None where one party holds all ratings, whose number is private then.
     """
 
     n_items: int
@@ -45,6 +48,7 @@ class _Rounds(Plan):
     n_rounds: int
     user_ridge: float
     budget: Budget
+    crowd: Crowd | None = None
 
     @property
     def most_factors(self) -> int:
@@ -54,6 +58,17 @@ class _Rounds(Plan):
     def n_factors(self, n_users: float) -> int:
         """Return K for a noisy count of users."""
         return self.factors.number(self.budget.epsilon, n_users)
+
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
+        n_shares = 1 if self.crowd is None else self.crowd.n_shares
+        return gaussian_events(
+            self.budget, [replace(part, coordinates=part.coordinates * n_shares) for part in self._parts()]
+        )
+
+    @abstractmethod
+    def _parts(self) -> list[Part]:
+        """Return the releases, and the part of the budget that each of them gets."""
 
     def _round_stages(self) -> tuple[Stage, ...]:
         rounds = range(self.n_rounds if self.most_factors else 0)
@@ -66,18 +81,9 @@ class ALSPlan(_Rounds):
 
     Attributes:
         per_item: whether second moments are measured for every item, not once for all.
-        n_users: how many people there are, if that is public; None if it is released, with noise.
-        n_pieces: how many shares of noise are sure to be in a sum, where everybody adds one of their own.
     """
 
     per_item: bool = False
-    n_users: int | None = None
-    n_pieces: int = 1
-
-    def events(self) -> tuple[GaussianEvent, ...]:
-        """Return what will be released, with as much noise as the budget asks for."""
-        parts = [replace(part, coordinates=part.coordinates * self.n_pieces) for part in self._parts()]
-        return gaussian_events(self.budget, parts)
 
     def _parts(self) -> list[Part]:
         m, K, T = self.n_items, self.most_factors, self.n_rounds
@@ -103,7 +109,7 @@ class ALSPlan(_Rounds):
 
     @property
     def _counts(self) -> tuple[str, ...]:
-        return (USERS, POPULARITY, WEIGHTS) if self.n_users is None else (POPULARITY, WEIGHTS)
+        return (USERS, POPULARITY, WEIGHTS) if self.crowd is None else (POPULARITY, WEIGHTS)
 
     @property
     def _passes(self) -> int:
@@ -124,26 +130,26 @@ class ImplicitPlan(_Rounds):
 
     alpha: float = 1.0
 
-    def events(self) -> tuple[GaussianEvent, ...]:
-        """Return what will be released, with as much noise as the budget asks for."""
+    def _parts(self) -> list[Part]:
         m, K, T = self.n_items, self.most_factors, self.n_rounds
-        users = Part(USERS, _SHARES[USERS], 1, 1)
+        users = [] if self.crowd is not None else [Part(USERS, _SHARES[USERS], 1, 1)]
+        left = 1 - sum(part.share for part in users)
         if not K:
-            return gaussian_events(self.budget, [users, Part(POPULARITY, 1 - _SHARES[USERS], 1, m)])
+            return [*users, Part(POPULARITY, left, 1, m)]
         share = popularity_share(self.budget.epsilon)
-        left = 1 - _SHARES[USERS] - share
+        left -= share
         triangle = (K + 1) * (K + 2) // 2
-        parts = [
-            users,
+        return [
+            *users,
             Part(POPULARITY, share, 1, m),
             Part(MOMENTS, _IMPLICIT_MOMENT_SHARE * left, T, T * triangle),
             Part(FACTORS, (1 - _IMPLICIT_MOMENT_SHARE) * left, T, T * m * (K + 1)),
         ]
-        return gaussian_events(self.budget, parts)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        return Stage("the count of items", (USERS, POPULARITY), essential=True), *self._round_stages()
+        counts = (USERS, POPULARITY) if self.crowd is None else (POPULARITY,)
+        return Stage("the count of items", counts, essential=True), *self._round_stages()
 
     @property
     def height(self) -> float:

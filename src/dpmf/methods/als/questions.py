@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOut, add_held_out_residuals
 from dpmf.kernels.ridge import solve_people, squared_errors
-from dpmf.methods.certified.questions import Array, Fit, Fitted, Floats, Integers, People, Question, Rated
+from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
+from dpmf.methods.certified.questions import (
+    Array,
+    Counts,
+    Fit,
+    Fitted,
+    Floats,
+    Headcount,
+    Integers,
+    People,
+    Question,
+    Rated,
+)
+from dpmf.methods.certified.script import Round, Script, Told, number, penalties
+from dpmf.ratings import Scale
+
+RADIUS = 1.0
+"""The longest factors of a user that count in full."""
+
+CLIP = 0.5  # where residuals are cut off, for a scale as wide as 1 to 5
+_USUAL_WIDTH = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +162,87 @@ class Moments(Question):
             add_moments(first, last, shares, fitted.U, self.radius, steps, sums)
         else:
             add_item_moments(of.indptr, of.items, first, last, self.weights, shares, fitted.U, self.radius, steps, sums)
+
+
+@dataclass(frozen=True)
+class ALSScript(Script):
+    """The rounds of certified least squares on ratings.
+
+    Attributes:
+        plan: what they release.
+        scale: of ratings.
+    """
+
+    plan: ALSPlan
+    scale: Scale
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """All rounds: how often items are rated is asked one by one, because weights follow from popularity."""
+        found = []
+        for place, stage in enumerate(self.plan.stages()):
+            together = [stage.releases] if stage.round is not None else [(one,) for one in stage.releases]
+            found += [Round(place, releases) for releases in together]
+        return tuple(found)
+
+    def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
+        """Return what comes with the questions of a round."""
+        n_items = self.plan.n_items
+        if releases == (USERS,):
+            return ()
+        weights = Told("weights", "<f8", (n_items,), least=0.0)
+        if not {BIASES, FACTORS} & set(releases):
+            return (weights,)
+        K = self.plan.most_factors if FACTORS in releases else 0
+        length = Told("length", "<f8", (1,), least=0.0)
+        return weights, penalties("ridges", 2), length, Told("c", "<f4", (n_items,)), Told("V", "<f4", (n_items, K))
+
+    def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
+        """Return the questions of a round."""
+        return tuple(self._question(what, told) for what in releases)
+
+    def _question(self, what: str, told: Mapping[str, NDArray[Any]]) -> Question:
+        if what == USERS:
+            return Headcount(what)
+        weights = told["weights"]
+        if what in (POPULARITY, WEIGHTS):
+            return Counts(what, weights)
+        ridge_b, ridge_u = told["ridges"].tolist()
+        fit = RidgeFit(self.scale.middle, told["c"], told["V"], ridge_b, ridge_u, number(told, "length"))
+        if what == MOMENTS:
+            return Moments(what, fit, RADIUS, weights if self.plan.per_item else None)
+        return Residuals(what, weights, fit, clip_of(self.scale), RADIUS, self._height(what))
+
+    def _height(self, what: str) -> float:
+        """Return the factor that stands for the bias: where people answer for themselves, their number is public."""
+        assert self.plan.crowd is not None
+        return self.plan.height(self.plan.crowd.n_users) if what == FACTORS else 1.0
+
+    def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
+        """Return what has to be told for others to make the same questions."""
+        last = questions[-1]
+        if isinstance(last, Counts):
+            return {"weights": last.weights}
+        assert isinstance(last, Residuals)
+        fit = last.fit
+        ridges, length = np.array([fit.ridge_b, fit.ridge_u]), np.array([fit.length])
+        return {"weights": last.weights, "ridges": ridges, "length": length, "c": fit.c, "V": fit.V}
+
+    def constants(self) -> dict[str, Any]:
+        """Return what was agreed beside plan and rounds."""
+        return {
+            "clip": clip_of(self.scale),
+            "radius": RADIUS,
+            "height": self._height(FACTORS),
+            "mean": self.scale.middle,
+        }
+
+
+def clip_of(scale: Scale) -> float:
+    """Return where residuals are cut off."""
+    return CLIP * unit_of(scale)
+
+
+def unit_of(scale: Scale) -> float:
+    """Return the width of a scale, relative to that of 1 to 5."""
+    return (scale.hi - scale.lo) / _USUAL_WIDTH

@@ -5,8 +5,8 @@ Integers add up to the same total in any order, so sums are the same for any num
 >>> from dpmf.methods.certified.questions import Headcount
 >>> from dpmf.ratings.synthetic import make
 >>> people = RatingsAnswerer(make(50, 40), np.ones(50), n_threads=1)
->>> [int(total) for total in people.answer([Asked(Headcount("people"), steps=1000.0)])]
-[49999]
+>>> [sums.tolist() for sums in people.answer([Asked(Headcount("people"), steps=1000.0)])]
+[[49950]]
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
 from dpmf.methods.certified.sums import over_people
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
 
 _ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
@@ -174,7 +174,7 @@ class RatingsAnswerer:
 
 def _of_users(rated: Rated, chosen: Integers) -> Ratings:
     assert isinstance(rated, Ratings)
-    return replace(of_users(rated, chosen), timestamps=None)
+    return replace(select_users(rated, chosen), timestamps=None)
 
 
 class Curator:

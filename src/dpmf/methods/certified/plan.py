@@ -48,7 +48,7 @@ class Plan(ABC):
     @property
     @abstractmethod
     def most_factors(self) -> int:
-        """The most factors that an item may get: how much room sums take follows from it."""
+        """The most factors that an item may get: how much resources sums take follows from it."""
 
     @abstractmethod
     def events(self) -> tuple[PlannedEvent, ...]:

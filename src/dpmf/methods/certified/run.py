@@ -11,19 +11,20 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.files import digest_of
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
 from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.certified.stages import Partner, PublicHalf, staged_run
-from dpmf.methods.checks import PERSONAL
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord
@@ -49,6 +50,7 @@ class Terms:
         seed: of the choice of those.
         caps_fits: whether the others do not count in a user's own fit either.
         releases: what is published, a few words each.
+        personal: whether users chose an epsilon of their own in what the run builds on.
     """
 
     settings: Mapping[str, Any]
@@ -58,6 +60,7 @@ class Terms:
     seed: int = 0
     caps_fits: bool = False
     releases: Sequence[str] = RELEASES
+    personal: bool = False
 
     @classmethod
     def of(cls, label: str, settings: Mapping[str, Any], assumptions: Sequence[str], **more: Any) -> Terms:
@@ -73,15 +76,15 @@ class Certified:
     Attributes:
         guarantee: of what is released.
         history: a record per round.
-        room: what may be in memory.
+        resources: what the run was allowed to use.
     """
 
     guarantee: Guarantee
     history: tuple[EpochRecord, ...]
-    room: Room
+    resources: Resources
 
 
-MakePartner = Callable[[NDArray[np.float64], Noise, Room], Partner]
+MakePartner = Callable[[NDArray[np.float64], Noise, Resources], Partner]
 
 
 def certify(
@@ -90,7 +93,7 @@ def certify(
     terms: Terms,
     options: RunOptions,
     *,
-    guarantee: Callable[[Sequence[str], bool], Guarantee] | None = None,
+    guarantee: Callable[..., Guarantee] | None = None,
     partner: MakePartner | None = None,
 ) -> Certified:
     """Carry out a certified run; what it found is in the public half.
@@ -100,25 +103,23 @@ def certify(
         ratings: of everybody who answers.
         terms: what it rests on.
         options: threads, callbacks, checkpoint, ledger, budgets of single users.
-        guarantee: makes the guarantee of assumptions and of whether noise is seeded; by default that of the plan.
-        partner: makes whoever asks people, of their shares, the source of noise and the room there is; by default the
+        guarantee: makes the guarantee, given `assumptions`, whether noise is `seeded` and budgets are `personal`; by
+            default that of the plan.
+        partner: makes whoever asks people, of their shares, the source of noise and the resources; by default the
             holder of the ratings.
     """
     plan, noise = public.plan, Noise(terms.noise_seed)
     if noise.seeded:
         logger.warning("%s", SEEDED)
     budget, events = plan.guaranteed()
-    assumptions = [*terms.assumptions, *([PERSONAL] if options.user_budgets else [])]
+    stated: dict[str, Any] = {"seeded": noise.seeded, "personal": terms.personal or bool(options.user_budgets)}
     if guarantee is None:
-        promised = Guarantee.certified_by(
-            budget, events, releases=terms.releases, assumptions=assumptions, seeded=noise.seeded
-        )
-    else:
-        promised = guarantee(assumptions, noise.seeded)
+        guarantee = partial(Guarantee.certified_by, budget, events, releases=terms.releases)
+    promised = guarantee(assumptions=terms.assumptions, **stated)
     shares = plan.shares(personal_epsilons(ratings.user_ids, plan.budget, options.user_budgets))
-    room = Room(options.n_threads)
+    resources = Resources(options.n_threads)
     if isinstance(ratings, StoredRatings):
-        room = Room.for_sums(ratings, plan.most_factors, options.n_threads)
+        resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads)
 
     def identity() -> dict[str, Any]:
         return _identity(ratings, terms, str(plan.budget), shares, promised)
@@ -128,21 +129,23 @@ def certify(
         run.enter(options.ledger, ratings.name or "release", promised)
         if partner is None:
             mechanism = Mechanism(plan.events(), noise)
-            people = stack.enter_context(_people(ratings, terms, shares, room))
+            people = stack.enter_context(_people(ratings, terms, shares, resources.n_threads))
             asking: Partner = Curator(people, mechanism, plan.budget.neighbours)
         else:
-            asking = partner(shares, noise, room)
+            asking = partner(shares, noise, resources)
         history = run.carry_out(public, asking, options.callbacks)
         asking.finish()
-    return Certified(promised, history, room)
+    return Certified(promised, history, resources)
 
 
 @contextlib.contextmanager
-def _people(ratings: AnyRatings, terms: Terms, shares: NDArray[np.float64], room: Room) -> Iterator[RatingsAnswerer]:
+def _people(
+    ratings: AnyRatings, terms: Terms, shares: NDArray[np.float64], n_threads: int
+) -> Iterator[RatingsAnswerer]:
     """Yield people whose ratings are all here."""
     before, after = (terms.cap, None) if terms.caps_fits else (None, terms.cap)
     with counted_ratings(ratings, before, seed=terms.seed) as held:
-        yield RatingsAnswerer(held, shares, room.n_threads, cap=after, seed=terms.seed)
+        yield RatingsAnswerer(held, shares, n_threads, cap=after, seed=terms.seed)
 
 
 def _identity(

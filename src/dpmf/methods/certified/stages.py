@@ -19,11 +19,12 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
-from dpmf.engine.journal import Journal, alone_in, open_journal
+from dpmf.engine.journal import Journal, locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
 from dpmf.methods.base import Callback
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.methods.certified.script import Script
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
@@ -41,6 +42,10 @@ class PublicHalf(Protocol):
     @property
     def plan(self) -> Plan:
         """What the run releases."""
+
+    @property
+    def script(self) -> Script | None:
+        """What may be asked, where people answer for themselves; None if they cannot."""
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, receive their noisy answers, and make public state of them."""
@@ -223,6 +228,6 @@ def staged_run(
         yield StagedRun(stages, seeded)
         return
     same = identity()
-    with alone_in(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
+    with locked(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
         found = snapshots.latest()  # before the journal: it can say in what another run differs
         yield StagedRun(stages, seeded, open_journal(checkpoint, same), snapshots, found)

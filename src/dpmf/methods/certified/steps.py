@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
-from dpmf.engine.stored import AnyRatings
 from dpmf.kernels.clipped_gradients import add_clipped_gradients
 from dpmf.kernels.ridge import solve_people, squared_errors
-from dpmf.methods.base import Method, RunOptions
 from dpmf.methods.centre import on_scale
+from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import (
     Array,
@@ -43,13 +43,11 @@ from dpmf.methods.certified.questions import (
     Question,
     Rated,
 )
-from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.script import Crowd, Script, Told
 from dpmf.methods.certified.stages import Conversation
-from dpmf.methods.checks import public_facts
-from dpmf.methods.foldin import folded
-from dpmf.model import Model, Release, Ridge
-from dpmf.privacy import Budget, GaussianEvent, PoissonGaussianEvent
-from dpmf.ratings import Scale
+from dpmf.model import Release, Ridge
+from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
+from dpmf.ratings import Items, Scale
 from dpmf.streams import stream_key
 
 GRADIENTS = "gradients with respect to item factors and biases"
@@ -71,6 +69,7 @@ class StepPlan(Plan):
         n_steps: how many steps there are.
         noise_sd: the standard deviation of the noise that all steps together leave on a factor; sets how far they go.
         budget: what may be spent.
+        crowd: those who answer for themselves; None where one party holds all ratings.
     """
 
     n_items: int
@@ -78,6 +77,7 @@ class StepPlan(Plan):
     n_steps: int
     noise_sd: float
     budget: Budget
+    crowd: Crowd | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -88,6 +88,11 @@ class StepPlan(Plan):
     @abstractmethod
     def sensitivity(self) -> float:
         """What the noise multiplier of the event is relative to."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a coin decides who takes part in a step."""
+        return isinstance(self.event, PoissonGaussianEvent)
 
     @property
     def what(self) -> str:
@@ -106,8 +111,8 @@ class StepPlan(Plan):
 
     @property
     def coordinates(self) -> int:
-        """How many numbers all steps together release."""
-        return self.n_steps * math.prod(self.shape)
+        """How many numbers all steps together release; every share of noise is counted."""
+        return self.n_steps * math.prod(self.shape) * (1 if self.crowd is None else self.crowd.n_shares)
 
     @property
     def step_size(self) -> float:
@@ -226,6 +231,47 @@ class Gradients(Question):
         add_clipped_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, sums)
 
 
+@dataclass(frozen=True)
+class StepScript(Script):
+    """The steps of certified descent.
+
+    Attributes:
+        plan: what they release.
+        centre: where predictions start.
+        ridge: the penalty on users' factors.
+        unit: a quarter of the scale's width.
+    """
+
+    plan: StepPlan
+    centre: Centre
+    ridge: float
+    unit: float
+
+    def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
+        """Return what comes with the question of a step."""
+        n_items = self.plan.n_items
+        return Told("V", "<f4", (n_items, self.plan.n_factors)), Told("c", "<f4", (n_items,))
+
+    def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
+        """Return the question of a step."""
+        fit = StepFit(told["V"], told["c"], self.centre.bias_ridge, self.ridge, self.unit)
+        return (self.question(fit),)
+
+    def question(self, fit: StepFit) -> Gradients:
+        """Return the question of a step, given what people fit their own part to."""
+        return Gradients(self.plan.what, fit, self.centre, self.plan.sampled)
+
+    def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
+        """Return what has to be told for others to make the same question."""
+        (question,) = questions
+        assert isinstance(question, Gradients)
+        return {"V": question.fit.V, "c": question.fit.c}
+
+    def constants(self) -> dict[str, Any]:
+        """Return what was agreed beside plan and rounds."""
+        return {"clip": CLIP, "ridge": self.ridge, "unit": self.unit, **asdict(self.centre)}
+
+
 @dataclass(eq=False)
 class PublicSteps:
     """What a run asks people for, and where its items are. It knows no ratings.
@@ -262,20 +308,17 @@ class PublicSteps:
     def converse(self, stage: Stage) -> Conversation:
         """Ask for the gradient of those who take part, and move the items."""
         assert stage.round is not None
-        (noisy,) = yield (self.question(),)
+        (noisy,) = yield (self.script.question(self._fit()),)
         self.move(1 - _PULL / self.plan.n_steps, self.moves(noisy))
         if stage.round >= self.plan.n_steps - self.n_averaged:
             self._sums[:, :-1] += self.V
             self._sums[:, -1] += self.c
             self._n_summed += 1
 
-    def question(self) -> Gradients:
-        """Return what a step asks for."""
-        return Gradients(self.plan.what, self._fit(), self.centre, self._sampled)
-
-    @property
-    def _sampled(self) -> bool:
-        return isinstance(self.plan.event, PoissonGaussianEvent)
+    @cached_property
+    def script(self) -> StepScript:
+        """What steps ask for."""
+        return StepScript(self.plan, self.centre, self.ridge, self.unit)
 
     def _fit(self) -> StepFit:
         return StepFit(self.V, self.c, self.centre.bias_ridge, self.ridge, self.unit)
@@ -318,34 +361,23 @@ class PublicSteps:
         return factors.astype(np.float32), (self.unit * sums[:, -1]).astype(np.float32)
 
 
-def certify_steps(
-    method: Method,
-    public: PublicSteps,
-    ratings: AnyRatings,
-    options: RunOptions,
-    cap: int | None = None,
-) -> Model:
-    """Return a model whose release is certified.
+@dataclass(frozen=True)
+class SteppingMethod(CertifiedMethod):
+    """A method whose certified mode takes steps on clipped gradients."""
 
-    Args:
-        method: the configuration.
-        public: asks the questions.
-        ratings: of everybody who answers.
-        options: threads, callbacks, checkpoint, ledger, budgets of single users.
-        cap: how many ratings of a user count at most; None for all.
-    """
-    label, assumptions = f"certified {method.name}", public_facts(ratings.catalogue)
-    found = certify(public, ratings, Terms.of(label, method.facts(), assumptions, cap=cap, caps_fits=True), options)
-    factors, biases = public.items()
-    mean, biases = on_scale(public.centre.mean, biases, ratings.scale)
-    release = Release(
-        items=ratings.catalogue,
-        scale=ratings.scale,
-        mean=mean,
-        item_factors=factors,
-        item_biases=biases,
-        ridge=Ridge(bias=public.centre.bias_ridge, factors=public.ridge * public.unit),
-        configuration=method.configuration(),
-        guarantee=found.guarantee,
-    )
-    return folded(release, ratings, found.history, found.room)
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the steps found."""
+        factors, biases = public.items()
+        mean, biases = on_scale(public.centre.mean, biases, scale)
+        return Release(
+            items=catalogue,
+            scale=scale,
+            mean=mean,
+            item_factors=factors,
+            item_biases=biases,
+            ridge=Ridge(bias=public.centre.bias_ridge, factors=public.ridge * public.unit),
+            configuration=configuration,
+            guarantee=guarantee,
+        )

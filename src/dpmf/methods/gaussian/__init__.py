@@ -21,24 +21,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import Method, RunOptions, Section, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.steps import PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_private, not_negative, positive, whole
-from dpmf.methods.gaussian.certified import fit_certified
+from dpmf.methods.gaussian import certified
 from dpmf.methods.gaussian.claim import Claim, claim_section, eps_i_for
 from dpmf.methods.gaussian.defaults import MEANINGLESS, ClaimSettings, Settings, defaults_for
 from dpmf.methods.gaussian.run import fit_descent
 from dpmf.model import Model
 from dpmf.privacy import Budget
-from dpmf.ratings import Ratings, Scale
+from dpmf.ratings import Items, Ratings, Scale
 
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
 LEAST_EPS_I, MOST_EPS_I = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
 
 
 @dataclass(frozen=True)
-class GaussianGD(Method):
+class GaussianGD(SteppingMethod):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -159,9 +161,13 @@ class GaussianGD(Method):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return fit_certified(self, ratings, options)
+            return self.certify(ratings, options)
         assert isinstance(ratings, Ratings)
         return fit_descent(self, ratings, options)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:
+        """Return the public half of a certified run."""
+        return certified.public_half(self, catalogue, scale, crowd)
 
     def claim(self, scale: Scale, n_iterations: int) -> Claim:
         """Return what is claimed after a number of iterations on a scale, in mode "paper"."""

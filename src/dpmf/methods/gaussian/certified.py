@@ -19,15 +19,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dpmf.engine.stored import AnyRatings
-from dpmf.methods.base import RunOptions
 from dpmf.methods.centre import NO_BIAS
-from dpmf.methods.certified.steps import CLIP, Centre, PublicSteps, StepPlan, certify_steps
-from dpmf.methods.checks import declared
-from dpmf.model import Model
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.steps import CLIP, Centre, PublicSteps, StepPlan
 from dpmf.privacy import GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
-from dpmf.ratings import Scale
+from dpmf.ratings import Items, Scale
 
 if TYPE_CHECKING:
     from dpmf.methods.gaussian import GaussianGD
@@ -49,16 +46,13 @@ class FullBatchPlan(StepPlan):
         return CLIP * (2 if self.budget.neighbours == "replace" else 1)
 
 
-def fit_certified(method: GaussianGD, ratings: AnyRatings, options: RunOptions) -> Model:
-    """Return a model whose release is certified."""
-    declared(ratings, method.items_public)
+def public_half(method: GaussianGD, catalogue: Items, scale: Scale, crowd: Crowd | None) -> PublicSteps:
+    """Return the public half of a certified run."""
     settings = method.resolve()
-    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
-    plan = FullBatchPlan(*sizes, settings.learning_rate, method.budget)
-    centre = centre_of(settings.centering, ratings.scale, settings.n_factors)
-    averaged, keys = -(-plan.n_steps // 2), ratings.catalogue.ids.keys
-    public = PublicSteps(plan, ratings.scale, keys, centre, settings.regularization, averaged, method.seed)
-    return certify_steps(method, public, ratings, options)
+    sizes = len(catalogue), settings.n_factors, settings.n_epochs
+    plan = FullBatchPlan(*sizes, settings.learning_rate, method.budget, crowd=crowd)
+    centre, averaged = centre_of(settings.centering, scale, settings.n_factors), -(-plan.n_steps // 2)
+    return PublicSteps(plan, scale, catalogue.ids.keys, centre, settings.regularization, averaged, method.seed)
 
 
 def centre_of(centering: str, scale: Scale, n_factors: int) -> Centre:

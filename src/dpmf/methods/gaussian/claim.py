@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from dpmf.methods.base import Section
 from dpmf.privacy import GaussianEvent, Guarantee
 from dpmf.privacy.accounting import epsilon_of
-from dpmf.privacy.guarantee import SEEDED, rounded_up
+from dpmf.privacy.guarantee import rounded_up
 
 _HAIR = 1e-12  # so that the formula does not give a little more than was asked for
 RELEASES = ("item factors (which the claim does not cover)", "the configuration")
@@ -126,7 +126,7 @@ class Claim:
             gaps.append(_LARGE.format(eps_i=self.eps_i))
         return Guarantee.paper(
             epsilon=rounded_up(self.by_renyi), delta=self.delta_r, unit="rating", neighbours="replace", claim=claim,
-            releases=RELEASES, assumptions=[*([SEEDED] if seeded else []), *gaps, _FLOATING, *assumptions],
+            releases=RELEASES, assumptions=[*gaps, _FLOATING, *assumptions], seeded=seeded,
         )  # fmt: skip
 
 

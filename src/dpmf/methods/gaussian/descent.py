@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import factor_rows, fill_randomly
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.engine.tensorfile import Tensor
 from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
@@ -110,8 +110,8 @@ class FullGradients:
         radius: no user's factors are ever longer than this: they are shortened to it at the start and after every step.
     """
 
-    users: Side
-    items: Side
+    users: SparseRows
+    items: SparseRows
     n_factors: int
     pace: Pace
     clip: float
@@ -156,7 +156,7 @@ class FullGradients:
             n_threads: for the preparations.
         """
         values = ((ratings.values - np.float32(centre)) / np.float32(unit)).astype(np.float32)
-        users = Side.of_users(ratings).with_values(values)
+        users = SparseRows.by_user(ratings).with_values(values)
         rows = []
         for name, keys in (("user factors", ratings.user_ids.keys), ("item factors", ratings.catalogue.ids.keys)):
             one = factor_rows(len(keys), n_factors)
@@ -202,7 +202,7 @@ class FullGradients:
         return math.sqrt(squared / max(len(self.users.values), 1)) if math.isfinite(squared) else math.inf
 
     def _move(
-        self, side: Side, own: Floats, others: Floats, shortened: Floats, steps: Floats, penalties: Floats,
+        self, side: SparseRows, own: Floats, others: Floats, shortened: Floats, steps: Floats, penalties: Floats,
         noise: Floats, before: Floats, n_threads: int,
     ) -> float:  # fmt: skip
         def work(start: int, stop: int) -> float:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import BudgetExceeded
 from dpmf.kernels.regression import solve_given
 from dpmf.methods.als.questions import RidgeFit
@@ -113,6 +113,10 @@ class PublicObjective:
     def __post_init__(self) -> None:
         self.V = np.zeros((self.plan.n_items, self.plan.most_factors), np.float32)
 
+    @property
+    def script(self) -> None:
+        """Noise of gamma-distributed length is not made of shares, so people cannot answer for themselves."""
+
     def converse(self, stage: Stage) -> Conversation:
         """Ask for users' factors, or for the sums that item factors are made of."""
         if self.U is None:
@@ -171,7 +175,13 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
     public = PublicObjective(plan, facts, method.regularization)
     assumptions = (*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions)
     settings = {**method.facts(), "profiles": profiles.digest}
-    terms = Terms.of("certified objective", settings, tuple(dict.fromkeys(assumptions)), releases=RELEASES)
+    terms = Terms.of(
+        "certified objective",
+        settings,
+        tuple(dict.fromkeys(assumptions)),
+        releases=RELEASES,
+        personal=profiles.personal,
+    )
     found = certify(public, ratings, terms, options)
     release = Release(
         items=ratings.catalogue,
@@ -183,4 +193,4 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
         configuration={**method.configuration(), "n_factors": profiles.n_factors},
         guarantee=found.guarantee,
     )
-    return folded(release, ratings, found.history, found.room)
+    return folded(release, ratings, found.history, found.resources)

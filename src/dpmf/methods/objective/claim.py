@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpmf.privacy import Guarantee
-from dpmf.privacy.guarantee import SEEDED
 
 RELEASES = ("item factors", "the configuration")
 WHICH_RATED = (
@@ -67,5 +66,5 @@ def claim_of(
         gaps.append(_ENDED)
     return Guarantee.paper(
         epsilon=epsilon, delta=0.0, unit="rating", neighbours="replace", claim=claim, releases=RELEASES,
-        assumptions=[*([SEEDED] if seeded else []), *gaps, _FLOATING, *assumptions],
+        assumptions=[*gaps, _FLOATING, *assumptions], seeded=seeded,
     )  # fmt: skip

@@ -27,7 +27,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.gradients import step_rows
 from dpmf.kernels.regression import solve_given, sum_products
@@ -86,7 +86,9 @@ class PerturbedItems:
         regularization: μ.
     """
 
-    def __init__(self, items: Side, start: Floats, eta: Array, learning_rate: float, regularization: float) -> None:
+    def __init__(
+        self, items: SparseRows, start: Floats, eta: Array, learning_rate: float, regularization: float
+    ) -> None:
         self._items, self.V, self.eta = items, start, eta
         self._before = start.copy()
         self._regularization = regularization

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.sides import Side
-from dpmf.engine.stored import AnyRatings, StoredRatings
+from dpmf.engine.sparse import SparseRows
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.files import scratch_file
 from dpmf.kernels.regression import sum_products
 from dpmf.kernels.transpose import scatter_pattern
@@ -30,8 +30,8 @@ class Pattern:
         by_user, by_item: the pairs; their values are empty. Of ratings on disk, they are mapped from it.
     """
 
-    by_user: Side
-    by_item: Side
+    by_user: SparseRows
+    by_item: SparseRows
 
     @classmethod
     def of(cls, ratings: AnyRatings) -> Pattern:
@@ -48,14 +48,14 @@ class Pattern:
             users = np.empty(len(items), np.int32)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         scatter_pattern(indptr, items, starts[:-1].copy(), users)
-        return cls(Side(indptr, items, _NO_VALUES), Side(starts, users, _NO_VALUES))
+        return cls(SparseRows(indptr, items, _NO_VALUES), SparseRows(starts, users, _NO_VALUES))
 
     def __len__(self) -> int:
         return len(self.by_user.columns)
 
 
 def offset_sums(
-    side: Side, factors: NDArray[np.float32], offsets: NDArray[np.float32], n_threads: int
+    side: SparseRows, factors: NDArray[np.float32], offsets: NDArray[np.float32], n_threads: int
 ) -> NDArray[np.float64]:
     """Return Σ factors · offsets over the pairs of each row: public if its arguments are.
 

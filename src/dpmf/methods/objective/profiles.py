@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.kernels.regression import solve_given
@@ -110,6 +110,11 @@ class Profiles(ABC):
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee has to record."""
+
+    @property
+    def personal(self) -> bool:
+        """Whether they rest on a release whose users chose an epsilon of their own."""
+        return False
 
     @property
     @abstractmethod
@@ -203,6 +208,10 @@ class _Derived(Profiles):
         if self._public:
             return (_PUBLIC_RELEASE,)
         return (_RELEASE_TOO, *self._release.guarantee.assumptions)
+
+    @property
+    def personal(self) -> bool:
+        return self._release.guarantee.personal and not self._public
 
     @property
     def spent(self) -> tuple[Event, ...]:

@@ -21,14 +21,15 @@ import numpy as np
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import Callback, Method, RunOptions
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgd.descent import Descent, counts_of
 from dpmf.methods.sgd.stopping import EarlyStopping
-from dpmf.methods.snapshots import keep, snapshots_of, take_up
+from dpmf.methods.snapshots import restore, save, snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
@@ -50,10 +51,10 @@ class SGD(Method):
         regularization: lambda, the penalty on squared factors and biases per rating, likewise.
         decay: "linear" lets eta fall in a straight line towards 0; a number gamma gives eta / epoch^gamma.
         initial_sd: standard deviation of u_i·v_j before the first update, likewise.
-        storage: how item factors are kept while training; "bfloat16" halves the memory they take and the traffic
-            they cause, which pays from about 500 factors on. Arithmetic is in float32 either way.
-        validation: the fraction of the ratings kept apart to stop early; 0 for none.
-        patience: how many epochs without a better validation error end the training.
+        storage: the type of item factors while training; "bfloat16" halves their memory and the traffic they cause,
+            which pays off from about 500 factors. Arithmetic is in float32 either way.
+        validation: the fraction of the ratings held out for early stopping; 0 for none.
+        patience: the number of epochs without a better validation error after which training ends.
         seed: fixes initial factors and the validation part.
     """
 
@@ -110,7 +111,7 @@ class SGD(Method):
         return self.chosen_for(ratings)._fit(ratings, options.n_threads, options.callbacks, options.checkpoint)
 
     def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
-        """Return the same configuration with whatever was left open chosen to fit these ratings."""
+        """Return the same configuration with open settings chosen to fit these ratings."""
         per_user, per_item = counts_of(ratings)
         rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
         return replace(
@@ -135,22 +136,22 @@ class SGD(Method):
             training, held_out = ratings.split(self.validation, seed=self.seed)
             if not len(training) or not len(held_out):
                 raise InvalidArgument(f"validation={self.validation} leaves nothing to train on or to validate with")
-        room = Room(n_threads)
+        resources = Resources(n_threads)
         if isinstance(training, StoredRatings):
-            room = Room.for_factors(training, self.n_factors, n_threads)
-        state = self._start(training, room)
+            resources = Resources.for_factors(training, self.n_factors, n_threads)
+        state = self._start(training, resources)
         state.forget_unrated(*counts_of(training))
-        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, room.n_threads)
+        watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, resources.n_threads)
         settings, mean = {"name": "sgd", **self.facts()}, state.grid.mean
         with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
-            history = take_up(snapshots, state.tensors(), None if watch is None else watch.take_up)
+            history = restore(snapshots, state.tensors(), None if watch is None else watch.restore)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
                 epoch = len(history) + 1
-                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, room.n_threads)
+                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, resources.executor)
                 history.append(record if watch is None else watch.measure(record))
                 if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
                     tensors, facts = ({}, {}) if watch is None else watch.progress()
-                    keep(snapshots, {**state.tensors(), **tensors}, history, stopping=facts)
+                    save(snapshots, {**state.tensors(), **tensors}, history, stopping=facts)
                 stops = [callback(history[-1]) is True for callback in callbacks]  # every one is called
                 if any(stops):
                     break
@@ -165,12 +166,12 @@ class SGD(Method):
             return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
         return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
-    def _start(self, ratings: Ratings | StoredRatings, room: Room) -> Descent:
+    def _start(self, ratings: Ratings | StoredRatings, resources: Resources) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
         return Descent.start(
             ratings.blocks
             if isinstance(ratings, StoredRatings)
-            else BlockGrid.build(ratings, n_threads=room.n_threads),
+            else BlockGrid.build(ratings, n_threads=resources.n_threads),
             ratings.user_ids.keys,
             ratings.catalogue.ids.keys,
             n_factors=self.n_factors,
@@ -178,8 +179,7 @@ class SGD(Method):
             unit=unit,
             seed=self.seed,
             packed=self.storage == "bfloat16",
-            capacity=room.capacity,
-            user_folder=room.user_folder,
+            user_folder=resources.user_folder,
         )
 
     def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:

@@ -1,9 +1,9 @@
-"""Learning rate and penalty that fit the data.
+"""Default learning rate and penalty, chosen to fit the data.
 
-The fewer ratings there are for each user and each item, the more their factors must be held back, and the larger the
-steps must be to get anywhere. Both follow from x = 1 / (ratings per user) + 1 / (ratings per item), by rules fitted to
-the best settings found on MovieLens 100K and 1M, Goodbooks, Anime, a tenth of Netflix and all of it (64 and 128
-factors, linear decay), which x orders from 0.07 to 0.005.
+The fewer ratings a user or an item has, the stronger the penalty on its factors and the larger the steps must be. Both
+follow from x = 1 / (ratings per user) + 1 / (ratings per item), by rules fitted to the best settings found on MovieLens
+100K and 1M, Goodbooks, Anime, a tenth of Netflix and all of it (64 and 128 factors, linear decay), which x orders from
+0.07 to 0.005.
 
 >>> suggested(n_ratings=1000, n_users=50, n_items=40)
 (0.02, 0.065)
@@ -21,8 +21,8 @@ def suggested(n_ratings: int, n_users: int, n_items: int) -> tuple[float, float]
     """Return a learning rate and a penalty, both stated for a scale as wide as 1 to 5.
 
     Args:
-        n_ratings: how many ratings there are,
-        n_users, n_items: of so many users, about so many items; those without a rating do not count.
+        n_ratings: the number of ratings.
+        n_users, n_items: the numbers of users and items with at least one rating.
     """
     sparsity = n_users / n_ratings + n_items / n_ratings
     rate = float(np.clip(400 * sparsity**2, *_RATES))

@@ -1,4 +1,4 @@
-"""Early stopping: watch the error on ratings kept apart, and keep the best state.
+"""Early stopping: measure the error on held-out ratings, and return to the best state.
 
 >>> from dpmf.methods import SGD
 >>> from dpmf.ratings.synthetic import make
@@ -39,15 +39,15 @@ class EarlyStopping:
         self._n_threads = n_threads
         self._best = math.inf
         self._since_best = 0
-        self._kept: dict[str, NDArray[Any]] = {}
+        self._best_state: dict[str, NDArray[Any]] = {}
 
     @property
     def exhausted(self) -> bool:
-        """Whether the error has not fallen for as many epochs as patience lasts."""
+        """Whether the error has not improved for `patience` epochs."""
         return self._since_best >= self._patience
 
     def measure(self, record: EpochRecord) -> EpochRecord:
-        """Return the record with the validation error, and remember the state if it is the best so far."""
+        """Return the record with the validation error, and copy the state if it is the best so far."""
         state, scale = self._state, self._ratings.scale
         predicted = np.empty(len(self._users), np.float32)
         V = state.item_factors
@@ -64,21 +64,21 @@ class EarlyStopping:
         self._since_best += 1
         if rmse < self._best:
             self._best, self._since_best = rmse, 0
-            self._kept = {name: array.copy() for name, array in state.parameters().items()}
+            self._best_state = {name: array.copy() for name, array in state.parameters().items()}
         return replace(record, validation_rmse=rmse)
 
     def restore_best(self) -> None:
-        """Put the best state back."""
+        """Return to the best state."""
         for name, array in self._state.parameters().items():
-            array[:] = self._kept[name]
+            array[:] = self._best_state[name]
 
     def progress(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
-        """Return what a snapshot must keep: the best state, and how long ago it was."""
-        tensors = {f"best_{name}": array for name, array in self._kept.items()}
+        """Return what a snapshot must hold: the best state, and how many epochs ago it was."""
+        tensors = {f"best_{name}": array for name, array in self._best_state.items()}
         return tensors, {"best": self._best, "since_best": self._since_best}
 
-    def take_up(self, found: Snapshot) -> None:
-        """Take up what `progress` returned, from a snapshot that has it as `stopping`."""
+    def restore(self, found: Snapshot) -> None:
+        """Restore what `progress` returned, from a snapshot that has it as `stopping`."""
         facts = found.facts["stopping"]
-        self._kept = {name: found.tensors[f"best_{name}"] for name in self._state.parameters()}
+        self._best_state = {name: found.tensors[f"best_{name}"] for name in self._state.parameters()}
         self._best, self._since_best = float(facts["best"]), int(facts["since_best"])

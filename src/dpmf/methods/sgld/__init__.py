@@ -27,14 +27,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings, Room
+from dpmf.engine.executor import Executor
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import Method, RunOptions, Section, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
+from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.shares import personal_epsilons
+from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_private, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.sgd.descent import counts_of
-from dpmf.methods.sgld.certified import CertifiedSettings, fit_certified
+from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound, paid_section
 from dpmf.methods.sgld.defaults import MEANINGLESS, defaults_for, gentle_rate
@@ -42,7 +46,7 @@ from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld.run import fit_sampled
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.ratings import Ratings, Scale
+from dpmf.ratings import Items, Ratings, Scale
 
 if TYPE_CHECKING:
     from dpmf.methods.sgld.convergence import Convergence
@@ -52,7 +56,7 @@ MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
 
 
 @dataclass(frozen=True)
-class SGLD(Method):
+class SGLD(SteppingMethod):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -156,8 +160,14 @@ class SGLD(Method):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return fit_certified(self, ratings, settings_of(CertifiedSettings, self.facts()), options)
+            return self.certify(ratings, options)
         return fit_sampled(self.chosen(), ratings, options)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:
+        """Return the public half of a certified run."""
+        settings = settings_of(CertifiedSettings, self.facts())
+        plan, how = stepping_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
+        return PublicSteps(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
 
     @classmethod
     def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:
@@ -219,7 +229,9 @@ class SGLD(Method):
         with counted_ratings(ratings, bound.cap, weights > 0, seed=self.seed) as counted:
             yield counted, weights, bound
 
-    def chain_on(self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, room: Room) -> Chain:
+    def chain_on(
+        self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, resources: Resources
+    ) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
         assert self.n_factors is not None
         assert self.regularization is not None
@@ -228,13 +240,13 @@ class SGLD(Method):
         if self.is_private and self.noise_seed is None:
             noise_seed = secrets.randbits(63)
         return start_chain(
-            counted, weights, bound, room, n_factors=self.n_factors, prior=self.regularization,
+            counted, weights, bound, resources, n_factors=self.n_factors, prior=self.regularization,
             temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
         )  # fmt: skip
 
-    def advance(self, chain: Chain, epoch: int, n_threads: int) -> EpochRecord:
+    def advance(self, chain: Chain, epoch: int, executor: Executor) -> EpochRecord:
         """Carry out an epoch, counted from 1, with everything chosen."""
-        record = chain.run_epoch(epoch, self.rate(epoch), n_threads)
+        record = chain.run_epoch(epoch, self.rate(epoch), executor)
         if not self.is_private:
             chain.learn_priors(epoch, most=1 / self.rate(epoch))
         return record

@@ -21,12 +21,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import RunOptions
-from dpmf.methods.certified.steps import CLIP, Centre, PublicSteps, StepPlan, certify_steps
-from dpmf.methods.checks import declared
-from dpmf.model import Model
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.steps import CLIP, StepPlan
 from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.calibration import poisson_event
 
@@ -90,11 +87,7 @@ def _calibrated(budget: Budget, what: str, sampling_rate: float, count: int, coo
     return poisson_event(budget, what, sampling_rate=sampling_rate, count=count, coordinates=coordinates)
 
 
-def fit_certified(method: SGLD, ratings: AnyRatings, settings: CertifiedSettings, options: RunOptions) -> Model:
-    """Return a model whose release is certified."""
-    declared(ratings, method.items_public)
-    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
-    plan = SteppingPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate)
-    keys, centre = ratings.catalogue.ids.keys, Centre(ratings.scale.middle)
-    how = settings.regularization, settings.n_samples, method.seed
-    return certify_steps(method, PublicSteps(plan, ratings.scale, keys, centre, *how), ratings, options, method.cap)
+def stepping_plan(method: SGLD, n_items: int, settings: CertifiedSettings, crowd: Crowd | None) -> SteppingPlan:
+    """Return what is public about a run before it starts."""
+    sizes = n_items, settings.n_factors, settings.n_epochs
+    return SteppingPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate, crowd=crowd)

@@ -1,10 +1,11 @@
 """A chain of stochastic gradient Langevin dynamics over a block grid, and one epoch of it.
 
 Ratings are centred and divided by their unit here, so that one step size serves every scale; `dpmf.kernels.sgld` has
-the density that the chain draws from. An epoch ends with every row having had all of its noise: what stands there then
-is one draw.
+the density that the chain samples from. At the end of an epoch every row has received all of its noise, so that the
+state is one draw.
 
 >>> from dpmf.engine.grid import BlockGrid
+>>> from dpmf.engine.local import ThreadExecutor
 >>> from dpmf.ratings.synthetic import make
 >>> ratings = make(50, 40)
 >>> keys = ratings.user_ids.keys, ratings.catalogue.ids.keys
@@ -12,7 +13,7 @@ is one draw.
 >>> counts = np.diff(ratings.indptr), np.bincount(ratings.items, minlength=40)
 >>> density = Density(centre=3.0, scale=1.0, bias_prior=1.0, low=-9.0, high=9.0, temperature=1.0)
 >>> chain = Chain.start(state, *counts, np.ones(50), density, prior=2.0, table_size=4096, noise_seed=1)
->>> chain.run_epoch(1, rate=0.02, n_threads=1).train_rmse > 0
+>>> chain.run_epoch(1, rate=0.02, executor=ThreadExecutor(1)).train_rmse > 0
 True
 """
 
@@ -22,15 +23,16 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.executor import Epoch, Executor
 from dpmf.engine.grid import Block
-from dpmf.engine.schedule import tier_at
+from dpmf.engine.schedule import Place, first_tier_of, tier_at
 from dpmf.engine.tensorfile import Tensor
-from dpmf.engine.threads import run_blocks
 from dpmf.errors import DpmfError
 from dpmf.kernels.normals import normal_table
 from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
@@ -39,18 +41,83 @@ from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
 
 _SHAPE, _RATE = 1.0, 1.0  # of the Gamma priors of the precisions
-PARTS = 256  # of an epoch: what fewer steps than one of them bring may wait
-_WAITING = 0.1  # of the time in which ratings make the busiest row forget where it was: longer nothing waits
+PARTS = 256  # of an epoch: pull and noise of fewer steps than one of them may wait
+_WAITING = 0.1  # the longest wait, as a fraction of the time in which ratings pull the busiest row back
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Density:
-    """What the chain draws from; see `dpmf.kernels.sgld`.
+class UserStrip(NamedTuple):
+    """The state of a strip of users: the fields of `dpmf.kernels.sgld.Side`, weights, and its first user's number."""
+
+    factors: NDArray[np.float32]
+    biases: NDArray[np.float32]
+    clocks: NDArray[np.int64]
+    prior: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    first: int
+
+
+class ItemTier(NamedTuple):
+    """The state of a tier of items: the fields of `dpmf.kernels.sgld.Side`, and its first item's number."""
+
+    factors: NDArray[np.float32]
+    biases: NDArray[np.float32]
+    clocks: NDArray[np.int64]
+    prior: NDArray[np.float32]
+    first: int
+
+
+class Keys(NamedTuple):
+    """The keys of an epoch's noise: of its steps, and of what rows of users and of items are owed at its end."""
+
+    steps: np.uint64
+    users: np.uint64
+    items: np.uint64
+
+
+class Constants(NamedTuple):
+    """What all blocks of an epoch share.
 
     Attributes:
-        centre: what predictions start from, in the ratings' own units.
+        table: rating values, centred, in units.
+        mask, dynamics, gaussians: as in `dpmf.kernels.sgld.sgld_block`.
+        starts: shape (T, T), the number of each block's first step.
+        first_tier: the tier that strip 0 visits first.
+        n_steps: in the epoch, one per rating.
+        keys: of the noise.
+    """
+
+    table: NDArray[np.float32]
+    mask: NDArray[np.float32]
+    dynamics: Dynamics
+    gaussians: NDArray[np.float32]
+    starts: NDArray[np.int64]
+    first_tier: int
+    n_steps: int
+    keys: Keys
+
+
+def visit_block(block: Block, users: UserStrip, items: ItemTier, constants: Constants, place: Place) -> float:
+    """Visit the ratings of a block once; return the sum of squared errors."""
+    table, mask, dynamics, gaussians, starts, first_tier, n_steps, keys = constants
+    of_users, of_items = Side(*users[:4]), Side(*items[:4])
+    squared = sgld_block(
+        *block, table, of_users, of_items, users.weights, mask, dynamics, gaussians, starts[place], keys.steps
+    )
+    size = len(starts)
+    if place.tier == tier_at(place.strip, size - 1, first_tier, size):  # the last block of its strip and of its tier
+        settle(of_users, dynamics.user_prior, mask, dynamics, gaussians, n_steps, users.first, keys.users)
+        settle(of_items, dynamics.item_prior, mask, dynamics, gaussians, n_steps, items.first, keys.items)
+    return squared
+
+
+@dataclass(frozen=True)
+class Density:
+    """The density that the chain samples from; see `dpmf.kernels.sgld`.
+
+    Attributes:
+        centre: the prediction without biases and factors, in the ratings' own units.
         scale: s, the weight of a squared error of one unit.
         bias_prior: p and q.
         low, high: where predictions end, in units from the centre.
@@ -67,18 +134,18 @@ class Density:
 
 @dataclass(eq=False)
 class Chain:
-    """Factors and biases, and what moves them, in the grid's numbering.
+    """A chain: factors and biases, and the density that moves them, in the grid's numbering.
 
     Attributes:
         state: the ratings, factors and biases.
-        density: what to draw from.
+        density: the density to sample from.
         user_counts, item_counts: ratings per user and per item.
         weights: of the users.
         priors: P and Q, shape (2, width).
         gaussians: the table of normal numbers; empty for fresh ones.
         noise_seed: of all noise.
-        every_item: whether items that nobody rated move as well, by prior and noise alone. If they did not, a draw
-            would show that nobody rated them.
+        every_item: whether items without ratings move as well, by prior and noise alone. Otherwise a draw would show
+            that they have none.
     """
 
     state: Descent
@@ -114,42 +181,49 @@ class Chain:
         if table_size:
             gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, drawn_at_once(width))
         return cls(
-            state, density, user_counts[layout.user_order], item_counts[layout.item_order],
-            weights[layout.user_order].astype(np.float32), priors, gaussians, noise_seed, every_item,
-        )  # fmt: skip
+            state,
+            density,
+            user_counts=user_counts[layout.user_order],
+            item_counts=item_counts[layout.item_order],
+            weights=weights[layout.user_order].astype(np.float32),
+            priors=priors,
+            gaussians=gaussians,
+            noise_seed=noise_seed,
+            every_item=every_item,
+        )
 
-    def run_epoch(self, epoch: int, rate: float, n_threads: int) -> EpochRecord:
+    def run_epoch(self, epoch: int, rate: float, executor: Executor) -> EpochRecord:
         """Visit every rating once, and give all rows their noise."""
-        state, count = self.state, len(self.state.grid)
-        size, strips, tiers = state.grid.size, state.grid.layout.strip_starts, state.grid.layout.tier_starts
-        first_tier = int(stream_key(state.seed, f"first tier of epoch {epoch}") % np.uint64(size))
-        starts = self._first_steps(first_tier)
-        keys = [stream_key(self.noise_seed, f"{what} in epoch {epoch}") for what in ("steps", "users", "items")]
-        dynamics, mask = self._dynamics(rate), self._mask()
-        table = ((state.grid.table - self.density.centre) / state.unit).astype(np.float32)
-        # What has no rating and does not move is owed no noise: its row is up to date at the end.
+        state, layout, count = self.state, self.state.grid.layout, len(self.state.grid)
+        first_tier = first_tier_of(state.seed, epoch, layout.size)
+        constants = Constants(
+            table=((state.grid.table - self.density.centre) / state.unit).astype(np.float32),
+            mask=self._mask(),
+            dynamics=self._dynamics(rate),
+            gaussians=self.gaussians,
+            starts=self._first_steps(first_tier),
+            first_tier=first_tier,
+            n_steps=count,
+            keys=Keys(*(stream_key(self.noise_seed, f"{what} in epoch {epoch}") for what in Keys._fields)),
+        )
+        # Rows without ratings do not move and get no noise: their clocks start at the end of the epoch.
         u_clocks, v_clocks = (np.where(counts, 0, count) for counts in (self.user_counts, self.item_counts))
         if self.every_item:
             v_clocks[:] = 0
         P, Q = self.priors
-
-        def visit(strip: int, tier: int, block: Block) -> float:
-            u, v = slice(strips[strip], strips[strip + 1]), slice(tiers[tier], tiers[tier + 1])
-            of_users = Side(state.U[u], state.b[u], u_clocks[u], P)
-            of_items = Side(state.V[v], state.c[v], v_clocks[v], Q)
-            squared = sgld_block(
-                *block, table, of_users, of_items, self.weights[u], mask, dynamics, self.gaussians,
-                starts[strip, tier], keys[0],
-            )  # fmt: skip
-            if tier == tier_at(strip, size - 1, first_tier, size):  # the last block of its strip and of its tier
-                settle(of_users, dynamics.user_prior, mask, dynamics, self.gaussians, count, int(u.start), keys[1])
-                settle(of_items, dynamics.item_prior, mask, dynamics, self.gaussians, count, int(v.start), keys[2])
-            if state.mapped is not None:
-                state.mapped.put_away(strips[strip], strips[strip + 1])
-            return squared
-
+        described = Epoch(
+            visit_block,
+            [
+                UserStrip(state.U[rows], state.b[rows], u_clocks[rows], P, self.weights[rows], rows.start)
+                for rows in layout.strips
+            ],
+            [ItemTier(state.V[rows], state.c[rows], v_clocks[rows], Q, rows.start) for rows in layout.tiers],
+            constants,
+            first_tier,
+            state.put_away,
+        )
         began = time.perf_counter()
-        squared = float(run_blocks(visit, state.grid, n_threads, state.capacity, first_tier).sum())
+        squared = float(executor.run(described, state.grid).sum())
         seconds = time.perf_counter() - began
         if not (math.isfinite(squared) and np.isfinite(state.V).all() and np.isfinite(state.c).all()):
             raise DpmfError(f"the chain diverged in epoch {epoch} at step size {rate:g}: use a smaller learning_rate")
@@ -170,28 +244,26 @@ class Chain:
             prior[:K] = np.minimum(drawn, most)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what an epoch changes, for a snapshot."""
+        """Return the tensors that an epoch changes, for a snapshot."""
         return {**self.state.tensors(), "priors": self.priors}
 
     def _user_squares(self) -> Iterator[Array]:
         """Yield Σ u² of every strip, for each factor."""
-        for first, last in pairwise(self.state.grid.layout.strip_starts.tolist()):
-            yield (self.state.U[first:last, : self.state.n_factors].astype(np.float64) ** 2).sum(axis=0)
-            if self.state.mapped is not None:
-                self.state.mapped.put_away(first, last)
+        for strip, rows in enumerate(self.state.grid.layout.strips):
+            yield (self.state.U[rows, : self.state.n_factors].astype(np.float64) ** 2).sum(axis=0)
+            self.state.put_away(strip)
 
     def _dynamics(self, rate: float) -> Dynamics:
         density, pull, prior = self.density, rate / len(self.state.grid), self.density.bias_prior
-        return Dynamics.of(
-            rate, density.scale, pull, density.temperature * pull, prior, prior, density.low, density.high,
-            self.patience(rate),
-        )  # fmt: skip
+        noise = pull, density.temperature * pull
+        limits = density.low, density.high
+        return Dynamics.of(rate, density.scale, *noise, prior, prior, *limits, self.patience(rate))
 
     def patience(self, rate: float) -> int:
-        """Return of how many steps pull and noise may wait, at a step size.
+        """Return the number of steps whose pull and noise may wait, at a step size.
 
         Noise that waits comes in lumps. A row that ratings pull back in less time than passes between two lumps would
-        be found with too much noise right after one.
+        have too much noise right after one.
         """
         count, busiest = len(self.state.grid), int(max(self.user_counts.max(), self.item_counts.max(), 1))
         pulled_back = rate * self.density.scale * float(self.weights.max()) * busiest

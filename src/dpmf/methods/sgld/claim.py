@@ -28,9 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.methods.base import Section
-from dpmf.methods.checks import PERSONAL
 from dpmf.privacy import Budget, Guarantee
-from dpmf.privacy.guarantee import SEEDED
 
 RELEASES = ("item factors", "item biases", "the configuration")
 _CONVERGED = (
@@ -124,10 +122,10 @@ class Bound:
             epsilon=self.epsilon, delta=0.0, unit="user", neighbours=budget.neighbours, claim=claim + ".",
             releases=RELEASES,
             assumptions=[
-                *([SEEDED] if seeded else []), _CONVERGED, _EXACT,
-                *([_TABLE.format(size=table_size)] if table_size else []), _SEEDABLE,
-                *assumptions, LOCAL, *([PERSONAL] if personal else []),
+                _CONVERGED, _EXACT, *([_TABLE.format(size=table_size)] if table_size else []), _SEEDABLE,
+                *assumptions, LOCAL,
             ],
+            seeded=seeded, personal=personal,
         )  # fmt: skip
 
     def paid(self, counts: NDArray[np.int64], weights: Array, mean_square: float) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Evidence that chains have converged, or that they have not: several chains that started apart, and what they say.
+"""Convergence diagnostics: several chains with different starts, compared.
 
-Factors may turn without any change to the model, so what is compared is predictions, of a few users for a few items,
-chosen by their ids. Two numbers per prediction (Gelman et al., Bayesian Data Analysis, 3rd ed., 11.4 and 11.5): split
-R-hat compares the chains' halves with each other, and is near 1 if they agree; the effective sample size says how many
-independent draws the chains are worth. Both may look good and the chains still be wrong; they are never proof. They are
-for the holder of the data, and no draw is chosen by them.
+Factors may rotate without changing the model, so predictions are compared, of a few users for a few items that are
+chosen by their ids. There are two figures per prediction (Gelman et al., Bayesian Data Analysis, 3rd ed., 11.4 and
+11.5): split R-hat compares the halves of the chains with each other, and is near 1 if they agree; the effective sample
+size is the number of independent draws that the chains are worth. Both may look good although the chains are wrong;
+they are evidence, never proof. They are for the holder of the data, and no draw is chosen by them.
 
 >>> rng = np.random.default_rng(0)
 >>> apart = np.array([0.0, 5.0])[:, None, None]
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import Room
+from dpmf.engine.executor import Executor
+from dpmf.engine.resources import Resources
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.sgld import SGLD
@@ -40,7 +41,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Convergence:
-    """What chains say about each other.
+    """The diagnostics of some chains.
 
     Attributes:
         traces: shape (chains, epochs, probes), predictions after every epoch, in the ratings' units.
@@ -60,7 +61,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether neither figure indicates a lack of convergence."""
         return self.r_hat <= _MOST_R_HAT and self.effective_size >= _LEAST_SIZE
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class Convergence:
             f"effective sample size {self.effective_size:.0f} at least"
         )
         if self.converged:
-            return f"{figures}. Nothing speaks against convergence, which is evidence and not proof"
+            return f"{figures}. No sign of a lack of convergence, which is evidence and not proof"
         return f"{figures}. Not converged: do not rely on this"
 
     def to_json(self) -> dict[str, Any]:
@@ -94,8 +95,8 @@ def diagnose(
     """Run chains from different starts with different noise, and compare them; nothing of them is released.
 
     Args:
-        method: whose chains to run.
-        ratings: what it learns from.
+        method: the method whose chains to run.
+        ratings: the ratings to learn from.
         n_chains: at least 2.
         n_threads: as in `SGLD.fit`.
         user_budgets: as there.
@@ -110,13 +111,13 @@ def diagnose(
         raise InvalidArgument(
             f"n_epochs={chosen.n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}"
         )
-    traces = []
+    traces, resources = [], Resources(thread_count(n_threads))
     with chosen.prepared(ratings, user_budgets) as (counted, weights, bound):
         for number in range(n_chains):
             of_noise = None if chosen.noise_seed is None else _seed_of(number, chosen.noise_seed)
             apart = replace(chosen, seed=_seed_of(number, chosen.seed), noise_seed=of_noise)
-            chain = apart.chain_on(counted, weights, bound, Room(thread_count(n_threads)))
-            traces.append(_trace(apart, chain, ratings, thread_count(n_threads)))
+            chain = apart.chain_on(counted, weights, bound, resources)
+            traces.append(_trace(apart, chain, ratings, resources.executor))
     return Convergence.of(np.array(traces))
 
 
@@ -124,7 +125,7 @@ def _seed_of(number: int, seed: int) -> int:
     return int(stream_key(seed, f"chain {number}") >> np.uint64(1))
 
 
-def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Array:
+def _trace(method: SGLD, chain: Chain, ratings: Ratings, executor: Executor) -> Array:
     """Return predictions after every epoch, shape (epochs, probes)."""
     layout = chain.state.grid.layout
     users = _first_by_hash(ratings.user_ids.keys[layout.user_order], chain.user_counts > 0)
@@ -132,7 +133,7 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Arra
     assert method.n_epochs is not None
     trace = []
     for epoch in range(1, method.n_epochs + 1):
-        method.advance(chain, epoch, n_threads)
+        method.advance(chain, epoch, executor)
         state = chain.state
         U, V = state.U[users].astype(np.float64), state.V[items].astype(np.float64)
         centred = U @ V.T + state.b[users].astype(np.float64)[:, None] + state.c[items]
@@ -141,7 +142,7 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, n_threads: int) -> Arra
 
 
 def _first_by_hash(keys: NDArray[np.uint64], eligible: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a few of the places that may be chosen, in the order of a hash of their keys."""
+    """Return a few eligible positions, in the order of a hash of their keys."""
     order = np.argsort(mix(keys), kind="stable")
     return order[eligible[order]][:_PROBES]
 
@@ -162,7 +163,7 @@ def split_r_hat(traces: Array) -> Array:
 
 
 def effective_sizes(traces: Array) -> Array:
-    """Return the effective sample size of every probe, from autocorrelations as far as pairs of them are positive."""
+    """Return the effective sample size of every probe, from autocorrelations up to the first negative pair."""
     halves = _halves(traces)
     m, n, n_probes = halves.shape
     centred = halves - halves.mean(axis=1, keepdims=True)

@@ -1,11 +1,11 @@
-"""From ratings to a chain, and from a chain's draws to a model: what `dpmf.methods.sgld` does around its epochs.
+"""Draws of `dpmf.methods.sgld`: the start of a chain from ratings, averages of its draws, and their model.
 
-Item factors are averaged over draws. Nothing in the posterior distinguishes one direction of the factors from another,
-but a chain turns them slowly, so that draws of neighbouring epochs can be averaged as they are.
+Item factors are averaged over draws. The posterior does not change when factors are rotated, but a chain rotates them
+slowly, so draws of consecutive epochs can be averaged without aligning them.
 
 >>> from dpmf.ratings.synthetic import make
 >>> settings = {"n_factors": 4, "prior": 2.0, "temperature": 1.0, "table_size": 0, "seed": 0, "noise_seed": 0}
->>> chain = start_chain(make(50, 40), np.ones(50), None, Room(1), **settings)
+>>> chain = start_chain(make(50, 40), np.ones(50), None, Resources(1), **settings)
 >>> averages = Averages.start(chain)
 >>> averages.add(chain)
 >>> averages.item_factors.shape
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.methods.foldin import folded
 from dpmf.methods.sgd.descent import Descent, counts_of
@@ -45,7 +46,7 @@ def start_chain(
     ratings: Ratings | StoredRatings,
     weights: Array,
     bound: Bound | None,
-    room: Room,
+    resources: Resources,
     *,
     n_factors: int,
     prior: float,
@@ -57,12 +58,12 @@ def start_chain(
     """Return a chain at its start.
 
     Args:
-        ratings: those that count.
+        ratings: the ratings to learn from.
         weights: of all users.
-        bound: of a private run.
-        room: what may be in memory.
+        bound: of a private run; None otherwise.
+        resources: threads and memory.
         n_factors: K.
-        prior: the precision of the priors, at first.
+        prior: the initial precision of the priors.
         temperature: of the chain.
         table_size: of the table of normal numbers; 0 for none.
         seed, noise_seed: of start and order, and of the noise.
@@ -72,24 +73,27 @@ def start_chain(
     if isinstance(ratings, StoredRatings):
         grid: BlockGrid | BlockFile = ratings.blocks
     else:
-        grid = BlockGrid.build(ratings, n_threads=room.n_threads)
-    # A private run begins with a draw from the prior: what little it learns, it need not unlearn something else for.
+        grid = BlockGrid.build(ratings, n_threads=resources.n_threads)
+    # A private run learns little, so it starts from a draw of the prior and has nothing to unlearn.
     sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
-    state = Descent.start(
-        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors, sd=sd, unit=unit,
-        seed=seed, capacity=room.capacity, user_folder=room.user_folder,
-    )  # fmt: skip
+    keys, folder = (ratings.user_ids.keys, ratings.catalogue.ids.keys), resources.user_folder
+    state = Descent.start(grid, *keys, n_factors=n_factors, sd=sd, unit=unit, seed=seed, user_folder=folder)
     if bound is None:
         density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
     else:
         reach = (scale.hi - scale.lo) / 2 + bound.kappa
-        density = Density(
-            scale.middle, bound.scale * unit**2, BIAS_PRIOR, -reach / unit, reach / unit, temperature
-        )  # fmt: skip
+        limits = -reach / unit, reach / unit
+        density = Density(scale.middle, bound.scale * unit**2, BIAS_PRIOR, *limits, temperature)
     return Chain.start(
-        state, *counts_of(ratings), weights, density, prior=prior, table_size=table_size, noise_seed=noise_seed,
+        state,
+        *counts_of(ratings),
+        weights,
+        density,
+        prior=prior,
+        table_size=table_size,
+        noise_seed=noise_seed,
         every_item=bound is not None,
-    )  # fmt: skip
+    )
 
 
 @dataclass(eq=False)
@@ -97,7 +101,7 @@ class Averages:
     """Sums of draws, in the grid's numbering.
 
     Attributes:
-        count: shape (1,), how many there were.
+        count: shape (1,), the number of draws.
         V, c, P: sums of item factors, shape (n_items, K), of item biases, and of the precisions of users' factors.
     """
 
@@ -108,12 +112,12 @@ class Averages:
 
     @classmethod
     def start(cls, chain: Chain) -> Averages:
-        """Return sums of nothing."""
+        """Return empty sums."""
         n_items, K = len(chain.state.c), chain.state.n_factors
         return cls(np.zeros(1, np.int64), np.zeros((n_items, K)), np.zeros(n_items), np.zeros(K))
 
     def add(self, chain: Chain) -> None:
-        """Add what the chain has now."""
+        """Add the current state of the chain."""
         K = chain.state.n_factors
         self.count += 1
         self.V += chain.state.V[:, :K]
@@ -147,10 +151,10 @@ def model_of(
     configuration: dict[str, Any],
     guarantee: Guarantee,
     history: tuple[EpochRecord, ...],
-    room: Room,
+    resources: Resources,
 ) -> Model:
-    """Return the model: item factors from the draws, and everybody's own factors fitted to all of their ratings."""
-    if not averages.count[0]:  # it was ended before the first draw that counts
+    """Return the model: item factors from the draws, and user factors fitted to all ratings of each user."""
+    if not averages.count[0]:  # the run ended before the first draw to be averaged
         averages.add(chain)
     unit, density, order = chain.state.unit, chain.density, chain.state.grid.layout.item_order
     V, c = averages.item_factors, averages.item_biases
@@ -164,9 +168,9 @@ def model_of(
         mean=density.centre,
         item_factors=factors,
         item_biases=biases,
-        # A person's own fit is theirs, so it is as sharp as the ratings are, whatever the scale of the density.
+        # A person's own fit stays with them, so it uses their ratings in full, whatever the scale of the density.
         ridge=Ridge(bias=density.bias_prior, factors=unit),
         configuration=configuration,
         guarantee=guarantee,
     )
-    return folded(release, ratings, history, room)
+    return folded(release, ratings, history, resources)

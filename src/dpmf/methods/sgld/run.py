@@ -1,4 +1,4 @@
-"""A run of posterior sampling by a chain, from ratings to a model: with no promise, or with a paper's claim."""
+"""A run of posterior sampling, from ratings to a model: without a guarantee, or with a paper's claim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.grid import checksum_of
-from dpmf.engine.stored import AnyRatings, Room, StoredRatings
+from dpmf.engine.resources import Resources
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.methods.base import RunOptions
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.claimed import ClaimedRelease, carry_out
@@ -30,16 +31,16 @@ def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model
     assert method.n_samples is not None
     guarantee = _guarantee(method, ratings, options.user_budgets)
     with method.prepared(ratings, options.user_budgets) as (counted, weights, bound):
-        room = Room(options.n_threads)
+        resources = Resources(options.n_threads)
         if isinstance(counted, StoredRatings):
-            room = Room.for_factors(counted, method.n_factors, options.n_threads)
-        chain = method.chain_on(counted, weights, bound, room)
+            resources = Resources.for_factors(counted, method.n_factors, options.n_threads)
+        chain = method.chain_on(counted, weights, bound, resources)
         averages = Averages.start(chain)
         tensors = {**chain.tensors(), **averages.tensors()}
         epochs, draws = method.n_epochs, method.n_samples
 
         def advance(epoch: int) -> EpochRecord:
-            record = method.advance(chain, epoch, room.n_threads)
+            record = method.advance(chain, epoch, resources.executor)
             if epoch > epochs - draws:
                 averages.add(chain)
             return record
@@ -50,7 +51,7 @@ def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model
             history = carry_out(
                 snapshots, lambda: tensors, advance, lambda history: len(history) >= epochs, options.callbacks, claim
             )
-        return model_of(ratings, chain, averages, method.configuration(), guarantee, tuple(history), room)
+        return model_of(ratings, chain, averages, method.configuration(), guarantee, tuple(history), resources)
 
 
 def _guarantee(method: SGLD, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None) -> Guarantee:
@@ -59,9 +60,12 @@ def _guarantee(method: SGLD, ratings: AnyRatings, user_budgets: Mapping[Any, flo
     assert method.table is not None
     declared(ratings, method.items_public)
     guarantee = method.bound(ratings.scale).guarantee(
-        method.budget, table_size=method.table, seeded=method.noise_seed is not None, personal=bool(user_budgets),
+        method.budget,
+        table_size=method.table,
+        seeded=method.noise_seed is not None,
+        personal=bool(user_budgets),
         assumptions=public_facts(ratings.catalogue),
-    )  # fmt: skip
-    if guarantee.is_seeded:
+    )
+    if guarantee.seeded:
         logger.warning("%s", SEEDED)
     return guarantee

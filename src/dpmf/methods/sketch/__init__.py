@@ -23,22 +23,24 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmf.engine.stored import AnyRatings
+from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
-from dpmf.methods.base import Method, RunOptions, Section, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.steps import Centre, SteppingMethod
 from dpmf.methods.checks import check_private, declared, fraction, not_negative, positive, public_facts, whole
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings
-from dpmf.methods.sketch.certified import fit_certified
+from dpmf.methods.sketch.certified import PublicSketch, sketched_plan
 from dpmf.methods.sketch.claim import claim_of
 from dpmf.methods.sketch.run import fit_sketch
 from dpmf.methods.sketch.stream import SketchStream
 from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
 from dpmf.model import Model
 from dpmf.privacy import Budget, Guarantee
-from dpmf.ratings import Ratings, Scale
+from dpmf.ratings import Items, Ratings, Scale
 
 MOST_FACTORS, MOST_EPOCHS, MOST_WIDTH = 1 << 16, 1 << 20, (1 << 31) - 1
 _MEANINGLESS = {
@@ -59,7 +61,7 @@ _START_SD = 0.01  # of u_i·v_j, on a scale as wide as 1 to 5
 
 
 @dataclass(frozen=True)
-class Sketch(Method):
+class Sketch(SteppingMethod):
     """Configuration of the method: public facts only.
 
     Attributes:
@@ -172,7 +174,7 @@ class Sketch(Method):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return fit_certified(self, ratings, settings_of(CertifiedSettings, self.facts()), options)
+            return self.certify(ratings, options)
         assert isinstance(ratings, Ratings)
         if options.user_budgets is not None:
             raise InvalidArgument("user_budgets means nothing here: the claim is the same for everybody, leave it out")
@@ -180,6 +182,12 @@ class Sketch(Method):
             declared(ratings, self.items_public)
         guarantee = self.guarantee(public_facts(ratings.catalogue))
         return fit_sketch(self.chosen_for(ratings), ratings, options, guarantee)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSketch:
+        """Return the public half of a certified run."""
+        settings = settings_of(CertifiedSettings, self.facts())
+        plan, how = sketched_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
+        return PublicSketch(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
 
     def facts(self) -> dict[str, Any]:
         """Return all fields by name, with whatever was left open chosen where that can be done beforehand."""

@@ -15,21 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.stored import AnyRatings
 from dpmf.kernels.sketch import locate_rows
 from dpmf.kernels.sketch_gradients import add_sketched_gradients
-from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.questions import Array, Fitted, Integers, People
-from dpmf.methods.certified.steps import CLIP, Centre, Gradients, PublicSteps, certify_steps
-from dpmf.methods.checks import declared
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.steps import CLIP, Gradients, PublicSteps, StepFit, StepScript
 from dpmf.methods.sgld.certified import CertifiedSettings, SteppingPlan
 from dpmf.methods.sketch.table import ITEMS, CountSketch
-from dpmf.model import Model
 
 if TYPE_CHECKING:
     from dpmf.methods.sketch import Sketch
@@ -88,6 +86,29 @@ class CellGradients(Gradients):
         add_sketched_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, *cells, sums)
 
 
+@dataclass(frozen=True, eq=False)
+class SketchScript(StepScript):
+    """The steps of a certified sketch.
+
+    Attributes:
+        keys: of the catalogue's items, from which the hash functions place them.
+        family: of the hash functions.
+    """
+
+    plan: SketchedPlan
+    keys: NDArray[np.uint64]
+    family: Any
+
+    @cached_property
+    def _hashed(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return locate_rows(self.keys, ITEMS, self.family, self.plan.n_factors)
+
+    def question(self, fit: StepFit) -> CellGradients:
+        """Return the question of a step."""
+        n_cells = self.plan.depth * self.plan.width
+        return CellGradients(self.plan.what, fit, self.centre, self.plan.sampled, *self._hashed, n_cells)
+
+
 @dataclass(eq=False)
 class PublicSketch(PublicSteps):
     """What a run asks people for, and where its cells are; arguments as those of `PublicSteps`."""
@@ -106,7 +127,6 @@ class PublicSketch(PublicSteps):
             unit=1.0,
             seed=self.seed,
         )
-        self._places, self._signs = locate_rows(self.keys, ITEMS, self.table.family, self.plan.n_factors)
         self._read()
 
     def _read(self) -> None:
@@ -114,10 +134,11 @@ class PublicSketch(PublicSteps):
         factors, biases = self.table.read(ITEMS, self.keys, 1)
         self.V, self.c = factors, np.float32(self.centre.height) * biases
 
-    def question(self) -> CellGradients:
-        """Return what a step asks for."""
-        hashed = self._places, self._signs
-        return CellGradients(self.plan.what, self._fit(), self.centre, self._sampled, *hashed, len(self.table.cells))
+    @cached_property
+    def script(self) -> SketchScript:
+        """What steps ask for."""
+        how = self.plan, self.centre, self.ridge, self.unit
+        return SketchScript(*how, self.keys, self.table.family)
 
     def move(self, keep: float, by: Array) -> None:
         """Move cells a step, and pull all of them towards 0 alike; items are what is then read."""
@@ -135,12 +156,8 @@ class PublicSketch(PublicSteps):
         self._read()
 
 
-def fit_certified(method: Sketch, ratings: AnyRatings, settings: CertifiedSettings, options: RunOptions) -> Model:
-    """Return a model whose release is certified."""
-    declared(ratings, method.items_public)
-    sizes = ratings.n_items, settings.n_factors, settings.n_epochs
-    table = method.depth, method.width_for(ratings.n_items), method.query == "median"
-    plan = SketchedPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate, *table)
-    keys, centre = ratings.catalogue.ids.keys, Centre(ratings.scale.middle)
-    how = settings.regularization, settings.n_samples, method.seed
-    return certify_steps(method, PublicSketch(plan, ratings.scale, keys, centre, *how), ratings, options, method.cap)
+def sketched_plan(method: Sketch, n_items: int, settings: CertifiedSettings, crowd: Crowd | None) -> SketchedPlan:
+    """Return what is public about a run before it starts."""
+    sizes = n_items, settings.n_factors, settings.n_epochs
+    table = method.depth, method.width_for(n_items), method.query == "median"
+    return SketchedPlan(*sizes, settings.learning_rate, method.budget, settings.sampling_rate, *table, crowd=crowd)

@@ -1,20 +1,23 @@
-"""Training in a count sketch, epoch after epoch, from ratings to a model; what is learnt is in `dpmf.methods.sketch`.
+"""A training run in a count sketch, from ratings to a model; `dpmf.methods.sketch` says what is learnt.
 
-Two ids that share a cell would race if two threads had them at the same time, and which came first would change the
-result. So updates run on one thread, block after block in the order of the grid, and the same seed gives the same bits.
+The cells of the sketch are the state of all blocks: any two ids may share one, so no two blocks are independent, and
+the order of their updates is part of the result. Blocks are therefore visited here, on one thread, in the sequential
+order of the grid, and not by a `dpmf.engine.executor.Executor`, which is free to run blocks of other strips and tiers
+in any order. The same seed gives the same bits.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.schedule import tier_at
+from dpmf.engine.schedule import first_tier_of, tier_at
 from dpmf.errors import DpmfError
 from dpmf.kernels.sketch import SketchStep
 from dpmf.kernels.sort import row_sums
@@ -25,7 +28,6 @@ from dpmf.methods.snapshots import snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
-from dpmf.streams import stream_key
 
 if TYPE_CHECKING:
     from dpmf.methods.sketch import Sketch
@@ -70,19 +72,14 @@ def run_epoch(
     """Visit every rating once."""
     layout, size = grid.layout, grid.size
     user_keys, item_keys = ratings.user_ids.keys, ratings.catalogue.ids.keys
-    strips = [layout.user_order[first:last] for first, last in _pairs(layout.strip_starts)]
-    tiers = [layout.item_order[first:last] for first, last in _pairs(layout.tier_starts)]
-    first_tier = int(stream_key(seed, f"first tier of epoch {epoch}") % np.uint64(size))
+    first_tier = first_tier_of(seed, epoch, size)
     values = (grid.table / table.unit).astype(np.float32)
     began, squared = time.perf_counter(), 0.0
-    for turn in range(size):
-        for strip in range(size):
-            tier = tier_at(strip, turn, first_tier, size)
-            users, items = strips[strip], tiers[tier]
-            squared += table.learn(
-                grid.block(strip, tier), values, user_keys[users], item_keys[items], step,
-                (_part(known[0], users), _part(known[1], items)),
-            )  # fmt: skip
+    for turn, strip in product(range(size), repeat=2):
+        tier = tier_at(strip, turn, first_tier, size)
+        users, items = layout.user_order[layout.strips[strip]], layout.item_order[layout.tiers[tier]]
+        biases = _part(known[0], users), _part(known[1], items)
+        squared += table.learn(grid.block(strip, tier), values, user_keys[users], item_keys[items], step, biases)
     seconds = time.perf_counter() - began
     if not (math.isfinite(squared) and np.isfinite(table.cells).all()):
         raise DpmfError(
@@ -92,7 +89,7 @@ def run_epoch(
 
 
 def exact_means(ratings: Ratings, mean: float) -> tuple[Floats, Floats]:
-    """Return by how much users and items are above the mean: items by their mean, then users by the mean of the rest.
+    """Return biases from means: of items, the mean above the overall one; of users, the mean of what is left.
 
     >>> from dpmf.ratings import Ratings
     >>> b, c = exact_means(Ratings.of([1, 1, 2], [1, 2, 1], [5, 3, 3], scale=(1, 5)), 3.5)
@@ -121,7 +118,7 @@ def _model(
     V, c = table.read(ITEMS, ratings.catalogue.ids.keys, n_threads)
     if means is not None:
         b, c = means
-    # What is read of somebody who has no rating is what others left in their cells.
+    # What is read for a user or an item without ratings is what others left in the same cells.
     unrated = np.diff(ratings.indptr) == 0, np.bincount(ratings.items, minlength=ratings.n_items) == 0
     for rows, biases, none in ((U, b, unrated[0]), (V, c, unrated[1])):
         rows[none], biases[none] = 0, 0
@@ -143,17 +140,13 @@ def ridge_of(regularization: float, unit: float) -> Ridge:
     return Ridge(bias=regularization, factors=regularization * unit, exponent=1.0)
 
 
-def _pairs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
-
-
 def _in_units(means: tuple[Floats, Floats], unit: float) -> tuple[Floats, Floats]:
     b, c = (one / np.float32(unit) for one in means)
     return b, c
 
 
 def _part(known: Floats, places: NDArray[Any]) -> Floats:
-    """Return the biases of some ids, never less than two: a single number tells the kernel that nothing is known."""
+    """Return the biases of some ids, at least two: a single number tells the kernel that no biases are known."""
     if known is NOTHING_KNOWN:
         return known
     part = known[places]

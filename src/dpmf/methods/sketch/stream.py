@@ -1,7 +1,7 @@
 """Learning from ratings as they come, in a count sketch whose memory does not grow.
 
-Users and items may be new at any time: their cells are there already. Ratings are visited once, in the order in which
-they come, with a learning rate that stays the same. A stream that was saved goes on as if nothing had happened.
+Users and items may be new at any time: their cells exist already. Ratings are visited once, in the order of arrival,
+with a constant learning rate. A stream that was saved and loaded continues as if uninterrupted.
 
 >>> import math
 >>> from dpmf.methods.sketch import Sketch
@@ -47,7 +47,7 @@ _TENSOR_FILE, _FACTS_FILE, _WARNING_FILE = "stream.safetensors", "stream.json", 
 _WARNING = "This folder holds profiles of people, to go on learning. Do not publish it.\n"
 
 
-_NOT_KEPT = ("budget", "n_epochs", "decay")  # the first by itself; the others mean nothing here
+_NOT_SAVED = ("budget", "n_epochs", "decay")  # the first by itself; the others mean nothing here
 
 
 class SketchStream:
@@ -65,7 +65,7 @@ class SketchStream:
 
     @property
     def memory(self) -> int:
-        """The bytes of the table: k·w cells of four bytes, whatever has come."""
+        """The bytes of the table: k·w cells of four bytes, however many ratings were learnt."""
         return self.table.memory
 
     def partial_fit(self, users: Any, items: Any = None, values: Any = None) -> SketchStream:
@@ -85,9 +85,8 @@ class SketchStream:
             user_keys, item_keys = _keys("users", users), _keys("items", items)
             numbers = _numbers(values)
             if not len(user_keys) == len(item_keys) == len(numbers):
-                raise InvalidArgument(
-                    f"{len(user_keys)} users, {len(item_keys)} items and {len(numbers)} values: give as many of each"
-                )
+                counts = f"{len(user_keys)} users, {len(item_keys)} items and {len(numbers)} values"
+                raise InvalidArgument(f"{counts}: give the same number of each")
             places = (np.arange(len(numbers)), np.arange(len(numbers)))
         if not ((numbers >= self.scale.lo) & (numbers <= self.scale.hi)).all():
             raise InvalidArgument(f"a rating of the batch is not on the scale {self.scale}: nothing was learnt from it")
@@ -95,7 +94,7 @@ class SketchStream:
         squared = self.table.learn((*places, np.arange(len(numbers))), numbers, user_keys, item_keys, self._step)
         if not (math.isfinite(squared) and np.isfinite(self.table.cells).all()):
             raise DpmfError(
-                f"the stream diverged at learning rate {self._step.eta:g} and is lost: begin again with a smaller "
+                f"the stream diverged at learning rate {self._step.eta:g} and is lost: start again with a smaller "
                 "learning_rate, from the last state that was saved"
             )
         return self
@@ -104,7 +103,7 @@ class SketchStream:
         """Return expected ratings of pairs, within the scale; for ids that never came, by what others left in cells."""
         user_keys, item_keys = _keys("users", users), _keys("items", items)
         if len(user_keys) != len(item_keys):
-            raise InvalidArgument(f"{len(user_keys)} users and {len(item_keys)} items: give as many of each")
+            raise InvalidArgument(f"{len(user_keys)} users and {len(item_keys)} items: give the same number of each")
         (U, b), (V, c) = self.table.read(USERS, user_keys), self.table.read(ITEMS, item_keys)
         scores = self.scale.middle + b.astype(np.float64) + c + np.einsum("nk,nk->n", U, V)
         return np.asarray(np.clip(scores, self.scale.lo, self.scale.hi), np.float64)
@@ -126,7 +125,7 @@ class SketchStream:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write everything that is needed to go on to a folder that only its owner can read; replaces an earlier one.
+        """Write everything needed to continue to a folder that only its owner can read; replaces an earlier one.
 
         It holds profiles of people: what may leave the building is `release`, as far as its guarantee goes.
         """
@@ -136,7 +135,7 @@ class SketchStream:
             facts = {
                 "format": "dpmf-sketch-stream",
                 "version": FORMAT_VERSION,
-                "method": {name: value for name, value in asdict(self.method).items() if name not in _NOT_KEPT},
+                "method": {name: value for name, value in asdict(self.method).items() if name not in _NOT_SAVED},
                 "budget": {**asdict(self.method.budget), "epsilon": str(self.method.budget.epsilon)},
                 "scale": [self.scale.lo, self.scale.hi],
                 "hash_functions": self._hash_functions(),

@@ -1,4 +1,4 @@
-"""A count sketch with the factors of all users and all items, and what one can do with it: learn and read.
+"""A count sketch of the factors of all users and items: learning from ratings, and reading.
 
 >>> table = CountSketch.start(depth=2, width=500, n_factors=4, biased=True, median=False, sd=0.1, unit=1.0, seed=0)
 >>> table.memory
@@ -35,7 +35,7 @@ Keys = NDArray[np.uint64]
 
 
 def width_for(n_ids: int, n_factors: int, depth: int, gain: float) -> int:
-    """Return w, the cells of a row, for a table that is smaller than so many dense factor rows by the space gain.
+    """Return w, the cells of a row, for a table smaller than dense factors of all ids by the space gain.
 
     >>> width_for(n_ids=1000, n_factors=16, depth=4, gain=2.0)
     2000
@@ -64,7 +64,7 @@ class CountSketch:
         family: where components live.
         n_factors: K.
         median: whether reading takes the median of rows, not the mean.
-        unit: of ratings. What is learnt and what is in the cells is in units, what is read is not.
+        unit: of ratings. Cells and what they learn from are in units; what is read is not.
     """
 
     cells: Floats
@@ -77,7 +77,7 @@ class CountSketch:
     def start(
         cls, *, depth: int, width: int, n_factors: int, biased: bool, median: bool, sd: float, unit: float, seed: int
     ) -> CountSketch:
-        """Return cells with random numbers, from which a mean of k cells has the standard deviation `sd`."""
+        """Return a table of random cells, such that the mean of k of them has standard deviation `sd`."""
         family = family_of(depth, width, n_factors, biased, seed)
         reach = sd * math.sqrt(3 * depth)
         cells = generator(seed, "start of the sketch").random(depth * width, np.float32)
@@ -87,7 +87,7 @@ class CountSketch:
 
     @property
     def memory(self) -> int:
-        """The bytes of the table, whatever was learnt."""
+        """The bytes of the table; they do not change while learning."""
         return self.cells.nbytes
 
     def learn(
@@ -102,7 +102,7 @@ class CountSketch:
         """Visit ratings in the order given, on one thread; return the sum of squared errors.
 
         Args:
-            ratings: users and items, as places in the keys, and codes, as places in the values.
+            ratings: users and items, as indices into the keys, and codes, as indices into the values.
             values: of ratings, in units.
             user_keys, item_keys: of ids.
             step: as in `dpmf.kernels.sketch`.

@@ -1,4 +1,4 @@
-"""What every reader produces: columns with coded ids, still unchecked and in the order of the source.
+"""What reading a format produces: columns with encoded ids, still unchecked and in the order of the source.
 
 >>> import numpy as np
 >>> columns = Columns.of_raw(np.array([7, 7]), np.array(["a", "b"], object), np.array([1.0, 5.0]), None)
@@ -55,15 +55,17 @@ class Columns:
         timestamps: NDArray[Any] | None,
         first_row: int = 1,
     ) -> Columns:
-        """Code raw id columns."""
+        """Encode raw id columns."""
         lengths = {len(users), len(items), len(values)} | (set() if timestamps is None else {len(timestamps)})
         if len(lengths) > 1:
             raise InvalidRatings(f"columns have different lengths: {sorted(lengths)}")
         times, partly = (None, False) if timestamps is None else whole_times(np.asarray(timestamps), first_row)
-        return cls(*code("user", users), *code("item", items), _numbers(values), times, first_row, partly)
+        return cls(
+            *encode_column("user", users), *encode_column("item", items), _numbers(values), times, first_row, partly
+        )
 
 
-def code(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
+def encode_column(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
     """Return the distinct ids of a column, and every value's position among them."""
     try:
         return Ids.factorize(values)
@@ -72,7 +74,7 @@ def code(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
 
 
 def _warn_of_bad_time(row: int) -> None:
-    """Say that there will be no timestamps: part of a history cannot be put in order."""
+    """Log that timestamps are left out: part of a history cannot be put in order."""
     logger.warning("the timestamps are left out: the one in row %d is missing, or neither a number nor a date", row)
 
 
@@ -81,14 +83,14 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float32]:
     if values.ndim != 1 or values.dtype.kind in "cmM":
         raise InvalidRatings(f"the rating column is not a flat list of numbers: it is {values.dtype} {values.shape}")
     try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused
             return values.astype(np.float32, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidRatings(f"the rating column is not numeric: {error}") from None
 
 
 def whole_times(timestamps: NDArray[Any], first_row: int) -> tuple[NDArray[np.int64] | None, bool]:
-    """Return times as integers in the same order, or None if any is missing or cannot be read; and if only some are.
+    """Return times as integers in the same order, or None if any cannot be read, and whether only some cannot.
 
     Whole seconds stay what they are. With fractions among them, times are numbered from the earliest on: only their
     order counts.
@@ -111,7 +113,7 @@ def whole_times(timestamps: NDArray[Any], first_row: int) -> tuple[NDArray[np.in
 
 
 def _seconds(timestamps: NDArray[Any]) -> NDArray[np.float64]:
-    """Return times given as numbers, their texts, ISO dates or datetime objects; NaN where there is no such thing."""
+    """Return times given as numbers, their texts, ISO dates or datetime objects; NaN where there is none."""
     try:
         return timestamps.astype(np.float64)
     except (TypeError, ValueError):

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings.formats.columns import Columns
-from dpmf.ratings.formats.scan import find_columns
+from dpmf.ratings.formats.roles import find_columns
 
 
 def columns_of(
     data: Any,
-    items: Any = None,
+    item_ids: Any = None,
     values: Any = None,
     timestamps: Any = None,
     columns: Mapping[str, str | int] | None = None,
@@ -37,13 +37,13 @@ def columns_of(
         data = data.collect()
     if hasattr(data, "columns"):
         return _of_table(data, columns)
-    if items is None or values is None:
+    if item_ids is None or values is None:
         kind = type(data).__name__
         raise InvalidArgument(
             f"cannot take ratings from {kind}: give a table, a sparse matrix, or users, items, values"
         )
     return Columns.of_raw(
-        array_of(data), array_of(items), array_of(values), None if timestamps is None else array_of(timestamps)
+        array_of(data), array_of(item_ids), array_of(values), None if timestamps is None else array_of(timestamps)
     )
 
 
@@ -57,7 +57,7 @@ def _of_table(table: Any, wanted: Mapping[str, str | int] | None) -> Columns:
 
 
 def array_of(values: Any) -> NDArray[Any]:
-    """Return a column of any kind as an array; texts stay Python's, whatever their length and their last character."""
+    """Return a column of any kind as an array; strings stay Python objects, so none is padded or cut."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "to_pylist"):  # Arrow copies only if told that it may

@@ -1,1 +1,1 @@
-"""Ratings on disk: columns, pieces, and sorting what does not fit in memory."""
+"""Ratings on disk: columns, pieces, external sorting, and synthetic sets of any size."""

@@ -1,20 +1,20 @@
-"""Ratings on the disk in dpmf's own form: columns in the order in which pieces are handed out, each piece checked.
+"""Ratings on the disk in dpmf's own form: columns in the order in which pieces are read, with a checksum per piece.
 
 A folder with `store.json`, `store.safetensors` (ids, titles, counts, checksums) and the columns `items.bin`,
 `values.bin` and perhaps `times.bin`, user after user in the order of `Ids.hash_order`. It opens at once whatever its
 size, and any piece of it can be read without the others.
 
 >>> import tempfile
->>> from dpmf.ratings.store.pieces import InPieces
+>>> from dpmf.ratings.store.pieces import MemorySource
 >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Heat", "Up", "Up"], [4, 3, 2], scale=(1, 5))
->>> RatingsOnDisk.write(InPieces(ratings), Path(tempfile.mkdtemp())).load()
+>>> RatingsOnDisk.write(MemorySource(ratings), Path(tempfile.mkdtemp())).load()
 Ratings(3 ratings, 2 users, 2 items, scale 1:5)
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -28,7 +28,7 @@ from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.files import dump_json, is_sealed, load_tensors, read_json, save_tensors, sealed, sha256_of, write_text
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
-from dpmf.ratings.store.pieces import of_users
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.table import Ratings, Scale
 
 FORMAT_VERSION = 1
@@ -104,7 +104,7 @@ class RatingsOnDisk:
 
     @classmethod
     def write(cls, source: Source, folder: Path) -> RatingsOnDisk:
-        """Write ratings that come in pieces to a folder that is there."""
+        """Write ratings that come in pieces to an existing folder."""
         counts: list[NDArray[np.int64]] = []
         checksums: list[int] = []
         names: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class RatingsOnDisk:
 
     @classmethod
     def open(cls, folder: Path) -> RatingsOnDisk:
-        """Open what `write` wrote; of the ratings themselves only the size is looked at."""
+        """Open what `write` wrote; of the ratings themselves only the size is checked."""
         facts = read_json(folder / FACTS_FILE)
         if not isinstance(facts, dict) or facts.get("format") != "dpmf-store":
             raise DamagedFile(f"{folder / FACTS_FILE} does not describe a store of ratings: {_AGAIN}")
@@ -167,7 +167,7 @@ class RatingsOnDisk:
                 folder=folder,
                 user_ids=_ids_of_tensors("users", tensors),
                 catalogue=Items(_ids_of_tensors("items", tensors), titles, genres, declared=declared),
-                # What a store does not say was declared was not: a private run takes declared things to be public.
+                # What the store does not call declared is not: a private run treats declared facts as public.
                 scale=Scale(scale["lo"], scale["hi"], declared=scale["declared"] is True),
                 name=str(facts["name"]),
                 counts=tensors["counts"],
@@ -198,10 +198,7 @@ class RatingsOnDisk:
                     raise DamagedFile(f"ratings {begin + 1:,} and on in {self.folder} are damaged: {_AGAIN}")
                 begin += int(indptr[-1])
                 user_ids = Ids(self.user_ids.array[self.user_ids.hash_order[first:last]])
-                yield Ratings(
-                    indptr, columns["items"], columns["values"], columns.get("times"),
-                    user_ids, self.catalogue, self.scale, self.name,
-                )  # fmt: skip
+                yield self._ratings(indptr, columns, user_ids)
 
     def load(self) -> Ratings:
         """Return all ratings in memory."""
@@ -213,10 +210,19 @@ class RatingsOnDisk:
             places += np.arange(len(piece))
             for name, column in _columns(piece).items():
                 columns[name][places] = column
+        return self._ratings(indptr, columns, self.user_ids)
+
+    def _ratings(self, indptr: NDArray[np.int64], columns: Mapping[str, NDArray[Any]], user_ids: Ids) -> Ratings:
         return Ratings(
-            indptr, columns["items"], columns["values"], columns.get("times"),
-            self.user_ids, self.catalogue, self.scale, self.name,
-        )  # fmt: skip
+            indptr=indptr,
+            items=columns["items"],
+            values=columns["values"],
+            timestamps=columns.get("times"),
+            user_ids=user_ids,
+            catalogue=self.catalogue,
+            scale=self.scale,
+            name=self.name,
+        )
 
     @property
     def indptr(self) -> NDArray[np.int64]:
@@ -239,7 +245,7 @@ def _small_pieces(piece: Ratings) -> Iterator[Ratings]:
     while first < piece.n_users:
         reach = int(np.searchsorted(piece.indptr, piece.indptr[first] + _RATINGS_PER_PIECE, "right")) - 1
         last = max(first + 1, reach)
-        yield piece if (first, last) == (0, piece.n_users) else of_users(piece, np.arange(first, last))
+        yield piece if (first, last) == (0, piece.n_users) else select_users(piece, np.arange(first, last))
         first = last
 
 
@@ -260,7 +266,7 @@ def _checksum(columns: Iterable[NDArray[Any]]) -> int:
 def _read(file: Any, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     column = np.empty(count, kind)
     if count:
-        file.readinto(column.view(np.uint8).data)  # a short read leaves what no checksum agrees with
+        file.readinto(column.view(np.uint8).data)  # a short read is caught by the checksum
     return column
 
 

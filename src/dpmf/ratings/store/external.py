@@ -4,9 +4,12 @@ A piece holds all ratings of some users, in the order of a hash of their ids, an
 merged and sorted like any other.
 
 >>> import tempfile
+>>> from dpmf.ratings.location import locate
+>>> from dpmf.ratings.options import ReadOptions
 >>> path = Path(tempfile.mkdtemp()) / "ratings.csv"
 >>> _ = path.write_text("user,item,rating\\nann,1,5\\nbob,1,4\\nann,2,3\\n")
->>> with external_ratings(path, scratch=Path(tempfile.mkdtemp()), memory=1 << 30, scale=(1, 5)) as ratings:
+>>> location = locate(path, ReadOptions(scale=Scale(1, 5)))
+>>> with location.stream(memory=1 << 30, scratch=Path(tempfile.mkdtemp())) as ratings:
 ...     len(ratings.user_ids), sum(len(piece) for piece in ratings.pieces())
 (2, 3)
 """
@@ -18,19 +21,20 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.assembly import assemble
-from dpmf.ratings.formats.collect import coding, refuse_missing_ids, seconds
 from dpmf.ratings.formats.columns import Columns, whole_times
-from dpmf.ratings.formats.scan import Source
+from dpmf.ratings.formats.relation import Relation, Scan, check_ids, encode_ids, seconds_sql
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
-from dpmf.ratings.location import located
 from dpmf.ratings.table import Ratings, Scale
+
+if TYPE_CHECKING:
+    from dpmf.ratings.location import Location
 
 logger = logging.getLogger(__name__)
 _BYTES_PER_RATING = 64  # of a piece, while it is fetched and sorted
@@ -89,113 +93,108 @@ class ExternalRatings:
             partly_timed=self._partly_timed,
         )
         return assemble(
-            columns, scale=self.scale, catalogue=self.catalogue, duplicates=self._duplicates, name=self.name, quiet=True
+            columns, scale=self.scale, items=self.catalogue, duplicates=self._duplicates, name=self.name, quiet=True
         )
 
 
 @contextlib.contextmanager
-def external_ratings(
-    source: str | Path,
-    *,
-    scratch: Path,
-    memory: int,
-    scale: Scale | tuple[float, float] | None = None,
-    items: Items | str | Path | None = None,
-    duplicates: str = "last",
-    missing: float | None = None,
-    **layout: Any,
-) -> Iterator[ExternalRatings]:
-    """Sort the ratings of a file on the disk, within a memory limit.
+def stream_scan(scan: Scan, location: Location, memory: int, scratch: Path) -> Iterator[ExternalRatings]:
+    """Sort the ratings at a location on the disk, within a memory limit, and yield them as a source of pieces.
 
     Args:
-        source: a Parquet or delimited text file, a folder with one, or a catalogue name.
-        scratch: a folder for the sorted ratings.
+        scan: opens the ratings.
+        location: where they are, and what is declared about them.
         memory: bytes that may be used, roughly.
-        scale, items, duplicates, missing, layout: as in `dpmf.ratings.reader.read`.
+        scratch: a folder for the sorted ratings.
     """
-    found = located(source, scale=scale, items=items, missing=missing, **layout)
     limit = f"{max(memory * 2 // 5, _SMALLEST_LIMIT)}B"
-    with found.open(limit) as opened:
+    with scan(location, limit) as relation:
         database = str(scratch / "sorted.duckdb").replace("'", "''")
-        opened.connection.execute(f"ATTACH '{database}' AS store")
-        opened.connection.execute("SET preserve_insertion_order = true")
-        yield _sorted(opened, found.name, found.scale, found.catalogue(), duplicates, found.missing, memory)
+        relation.connection.execute(f"ATTACH '{database}' AS store")
+        relation.connection.execute("SET preserve_insertion_order = true")
+        yield _sort(relation, location, memory)
 
 
-def _sorted(
-    source: Source,
-    name: str,
-    scale: Scale | None,
-    catalogue: Items | None,
-    duplicates: str,
-    missing: float | None,
-    memory: int,
-) -> ExternalRatings:
-    kinds = source.kinds()
+def _sort(relation: Relation, location: Location, memory: int) -> ExternalRatings:
+    scale, catalogue, missing = location.options.scale, location.read_items(), location.options.missing
+    kinds = relation.kinds()
     for role in ("user", "item"):
-        refuse_missing_ids(source, role)
-    users, user = _ids(source, "user", kinds["user"])
-    seen_items, item = _ids(source, "item", kinds["item"])
+        check_ids(relation, role)
+    users, user = _distinct_ids(relation, "user", kinds["user"])
+    seen_items, item = _distinct_ids(relation, "item", kinds["item"])
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
     if scale is None:
         raise InvalidArgument("streaming needs to know the rating scale beforehand: give it, such as --scale 1:5")
-    _check_values(source, scale, missing)
+    _check_values(relation, scale, missing)
     places = np.empty(len(users), np.int64)
     places[users.hash_order] = np.arange(len(users))
-    _register(source, "places", _keys(users, user), "place", places)
+    _register(relation, "places", _keys(users, user), "place", places)
     positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
-    _register(source, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
-    moment = seconds(kinds["timestamp"]) if "timestamp" in kinds else None
-    partly = False
-    if moment is not None and source.first("SELECT 1", f"WHERE {moment} IS NULL OR NOT isfinite({moment}) LIMIT 1"):
-        logger.warning("the timestamps are left out: not every rating has one")
-        partly = source.first("SELECT 1", f"WHERE isfinite({moment}) LIMIT 1") is not None
-        moment = None
-    time = "" if moment is None else f", {moment} AS timestamp"
-    plain = (
+    _register(relation, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
+    seconds, partly_timed = _seconds(relation, kinds.get("timestamp"))
+    rows = (
         f"SELECT {user} AS user_key, {item} AS item_key, TRY_CAST(rating AS FLOAT) AS rating, "
-        f"{source.row} AS row{time} FROM {source.relation}"
+        f"{relation.row} AS row{f', {seconds} AS timestamp' if seconds else ''} FROM {relation.relation}"
     )
-    chosen = "place, position AS item, rating" + (", timestamp" if time else "")
-    source.connection.execute(
-        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({plain}) "
+    chosen = "place, position AS item, rating" + (", timestamp" if seconds else "")
+    relation.connection.execute(
+        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({rows}) "
         "JOIN places ON user_key = places.key JOIN positions ON item_key = positions.key "
         f"WHERE NOT {_absent('rating', missing)} ORDER BY place, position, row",
-        dict(source.parameters),
+        dict(relation.parameters),
     )
-    n_rows = source.connection.execute("SELECT count(*) FROM store.sorted").fetchall()[0][0]
+    n_rows = relation.connection.execute("SELECT count(*) FROM store.sorted").fetchall()[0][0]
     if not n_rows:
         raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
     if (positions < 0).any():
-        listed = "SELECT count(*) FROM (" + plain + ") JOIN positions ON item_key = positions.key"
-        n_all = source.first("SELECT count(*)")[0]
-        left_out = n_all - source.connection.execute(listed, dict(source.parameters)).fetchall()[0][0]
+        listed = f"SELECT count(*) FROM ({rows}) JOIN positions ON item_key = positions.key"
+        n_all = relation.first("SELECT count(*)")[0]
+        left_out = n_all - relation.connection.execute(listed, dict(relation.parameters)).fetchall()[0][0]
         logger.warning("%d ratings of items outside the catalogue are left out", left_out)
-    source.connection.execute("USE store")  # last, because codes of text ids are not known there
-    rows = max(memory // 5 // _BYTES_PER_RATING, 1000)
+    relation.connection.execute("USE store")  # last, because codes of text ids are not known there
     return ExternalRatings(
-        users, catalogue, scale, name, n_rows, source.connection, rows, duplicates, bool(time), partly
+        user_ids=users,
+        catalogue=catalogue,
+        scale=scale,
+        name=location.name,
+        n_rows=n_rows,
+        _connection=relation.connection,
+        _rows_per_piece=max(memory // 5 // _BYTES_PER_RATING, 1000),
+        _duplicates=location.options.duplicates,
+        _with_time=seconds is not None,
+        _partly_timed=partly_timed,
     )
 
 
-def _ids(source: Source, role: str, kind: str) -> tuple[Ids, str]:
+def _seconds(relation: Relation, kind: str | None) -> tuple[str | None, bool]:
+    """Return the SQL of the timestamp, None unless every rating has one, and whether only some have one."""
+    if kind is None:
+        return None, False
+    seconds = seconds_sql(kind)
+    if relation.first("SELECT 1", f"WHERE {seconds} IS NULL OR NOT isfinite({seconds}) LIMIT 1") is None:
+        return seconds, False
+    logger.warning("the timestamps are left out: not every rating has one")
+    return None, relation.first("SELECT 1", f"WHERE isfinite({seconds}) LIMIT 1") is not None
+
+
+def _distinct_ids(relation: Relation, role: str, kind: str) -> tuple[Ids, str]:
     """Return the distinct ids of a role, ascending, and the SQL of the key that stands for one."""
-    ids, key = coding(source, role, kind)
+    ids, key = encode_ids(relation, role, kind)
     if ids is not None:
         return ids, key
-    distinct = source.query(f"SELECT DISTINCT {key} AS id", "ORDER BY id").fetchnumpy()["id"]
+    distinct = relation.query(f"SELECT DISTINCT {key} AS id", "ORDER BY id").fetchnumpy()["id"]
     return Ids(np.ma.getdata(distinct)), key
 
 
 def _keys(ids: Ids, key: str) -> Any:
-    """Return what the SQL key is for each id: the id itself, or its position if ids are coded."""
+    """Return what the SQL key is for each id: the id itself, or its position if ids are encoded."""
     return np.arange(len(ids)) if key.startswith("enum_code") else ids.array
 
 
-def _register(source: Source, table: str, keys: Any, name: str, numbers: Any) -> None:
-    source.connection.register(f"{table}_given", {"key": keys, name: numbers})
-    source.connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key, {name} FROM {table}_given")
+def _register(relation: Relation, table: str, keys: Any, name: str, numbers: Any) -> None:
+    relation.connection.register(f"{table}_given", {"key": keys, name: numbers})
+    relation.connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key, {name} FROM {table}_given")
 
 
 def _absent(value: str, missing: float | None) -> str:
@@ -209,12 +208,12 @@ def _absent(value: str, missing: float | None) -> str:
     )
 
 
-def _check_values(source: Source, scale: Scale, missing: float | None) -> None:
+def _check_values(relation: Relation, scale: Scale, missing: float | None) -> None:
     """Refuse values that are off the scale or no ratings at all, with the number of the first row that has one."""
     value = "TRY_CAST(rating AS FLOAT)"
     off = f"{value} IS NULL OR NOT isfinite({value}) OR {value} < {scale.lo!r} OR {value} > {scale.hi!r}"
     bad = f"WHERE NOT coalesce({_absent(value, missing)}, false) AND ({off})"
-    row = source.first(f"SELECT min({source.row})", bad)[0]
+    row = relation.first(f"SELECT min({relation.row})", bad)[0]
     if row is not None:
         wrong = f"missing, infinite, not a number or off the scale {scale}"
-        raise InvalidRatings(f"the rating in row {row + source.first_row} is {wrong}: mend or remove it")
+        raise InvalidRatings(f"the rating in row {row + relation.first_row} is {wrong}: fix or remove it")

@@ -10,27 +10,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.table import Ratings, Scale
 
 _USERS_PER_PIECE = 20_000
 
 
 def pieces_of(ratings: Ratings, users_per_piece: int = _USERS_PER_PIECE) -> Iterator[Ratings]:
-    """Yield ratings that are in memory, so many users at a time."""
+    """Yield ratings that are in memory, `users_per_piece` users at a time."""
     order = ratings.user_ids.hash_order
     for first in range(0, len(order), users_per_piece):
-        yield of_users(ratings, order[first : first + users_per_piece])
+        yield select_users(ratings, order[first : first + users_per_piece])
 
 
 @dataclass(frozen=True)
-class InPieces:
-    """Ratings in memory that are handed out piece by piece, like `dpmf.ratings.store.external.ExternalRatings`."""
+class MemorySource:
+    """Ratings in memory as a source of pieces; see `dpmf.ratings.store.columns.Source`."""
 
     ratings: Ratings
 
@@ -57,18 +56,3 @@ class InPieces:
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time."""
         return pieces_of(self.ratings)
-
-
-def of_users(ratings: Ratings, positions: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Ratings:
-    """Return the ratings of the users at these positions, in this order."""
-    counts = np.diff(ratings.indptr)[positions]
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    chosen = np.arange(indptr[-1]) + np.repeat(ratings.indptr[positions] - indptr[:-1], counts)
-    return replace(
-        ratings,
-        indptr=indptr,
-        items=ratings.items[chosen],
-        values=ratings.values[chosen],
-        timestamps=None if ratings.timestamps is None else ratings.timestamps[chosen],
-        user_ids=Ids(ratings.user_ids.array[positions]),
-    )

@@ -1,12 +1,12 @@
-"""Made-up rating sets of any size, written straight to the disk: for measuring speed and memory, not accuracy.
+"""Synthetic ratings of any size, written straight to the disk: for measuring speed and memory, not accuracy.
 
 Users and items are drawn from power laws, ratings have a little structure (generous users, good items) and noise.
-DuckDB makes the rows in a stream, so the set may be far larger than memory.
+DuckDB generates the rows in a stream, so the set may be far larger than memory.
 
 >>> import tempfile
 >>> from dpmf.ratings import Ratings
->>> folder = Path(tempfile.mkdtemp()) / "made"
->>> make_on_disk(folder, n_ratings=1000, n_users=50, n_items=40, scale=Scale(1, 5))
+>>> folder = Path(tempfile.mkdtemp()) / "synthetic"
+>>> write_synthetic(folder, n_ratings=1000, n_users=50, n_items=40, scale=Scale(1, 5))
 >>> ratings = Ratings.read(folder)
 >>> ratings.n_items, ratings.scale.hi
 (40, 5.0)
@@ -18,21 +18,21 @@ from pathlib import Path
 
 from dpmf.errors import InvalidArgument
 from dpmf.files import dump_json, new_folder, write_text
-from dpmf.ratings.formats.scan import open_database
+from dpmf.ratings.formats.database import open_database
 from dpmf.ratings.table import Scale
 
 _USER_SKEW = 1.6  # the exponent of a uniform number: the larger, the more the first ones have
 _ITEM_SKEW = 3.0
 
 
-def make_on_disk(
-    folder: Path, *, n_ratings: int, n_users: int, n_items: int, scale: Scale, seed: int = 0, name: str = "made up"
+def write_synthetic(
+    folder: Path, *, n_ratings: int, n_users: int, n_items: int, scale: Scale, seed: int = 0, name: str = "synthetic"
 ) -> None:
     """Write a data set: a folder with `ratings.parquet`, `items.csv` and `dataset.json`.
 
     Args:
         folder: where to; it must not hold anything else.
-        n_ratings: how many rows; a few of them repeat a (user, item) pair, as real data do.
+        n_ratings: number of rows; a few of them repeat a (user, item) pair, as real data do.
         n_users, n_items: sizes.
         scale: of the ratings, which are whole numbers.
         seed: fixes the ratings.

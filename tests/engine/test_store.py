@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf.engine import layout, stored
+from dpmf.engine import layout
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
-from dpmf.engine.stored import Room, StoredRatings
+from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.methods import SGD
 from dpmf.ratings import Ratings
-from dpmf.ratings.store.pieces import InPieces, of_users, pieces_of
+from dpmf.ratings.store.pieces import MemorySource, pieces_of
+from dpmf.ratings.subset import select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -28,7 +29,7 @@ def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
 
 
 @dataclass(frozen=True)
-class Pieces(InPieces):
+class Pieces(MemorySource):
     """Ratings in pieces of a given size."""
 
     users_per_piece: int = 40
@@ -68,31 +69,6 @@ def test_training_from_disk_gives_the_same_bits(tmp_path: Path, ratings: Ratings
     assert streamed.release.item_factors.tobytes() == inside.release.item_factors.tobytes()
     assert streamed.release.mean == inside.release.mean
     assert streamed.recommend(ratings.user_ids[3], k=4) == inside.recommend(ratings.user_ids[3], k=4)
-
-
-def test_threads_are_as_many_as_strips_fit_in_memory(
-    tmp_path: Path, ratings: Ratings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(stored, "_LEAST_MEMORY", 0)
-    on_disk = store(ratings, tmp_path / "store")
-    row, blocks = 4 * 16, on_disk.blocks
-    strip = row * int(np.diff(blocks.layout.strip_starts).max())
-    always = row * 60 + 4 * 210 + blocks.bytes_per_rating * int(np.diff(blocks.pointers).max())
-    for memory, n_threads in ((always + strip, 1), (always + 3 * strip - 1, 2), (always + 3 * strip, 3)):
-        caplog.clear()
-        room = Room.for_factors(replace(on_disk, memory=memory), 8, n_threads=3)
-        assert room.user_folder is not None
-        assert room.n_threads == n_threads
-        assert ("using" in caplog.text) == (n_threads < 3)
-    with pytest.raises(InvalidArgument, match=r"too little for 8 factors: .* allow that much, or use fewer factors"):
-        SGD(n_factors=8).fit(replace(on_disk, memory=always + strip - 1))
-    room = Room.for_factors(replace(on_disk, memory=10**6), 8, n_threads=99)
-    assert (room.user_folder, room.n_threads) == (None, 99)
-
-
-def test_a_small_limit_is_never_refused(tmp_path: Path, ratings: Ratings) -> None:
-    room = Room.for_factors(store(ratings, tmp_path / "store", memory=0), 8, n_threads=2)
-    assert (room.n_threads, room.capacity) == (2, 1)
 
 
 def test_users_and_items_without_ratings_have_their_place(tmp_path: Path, ratings: Ratings) -> None:
@@ -164,7 +140,7 @@ def test_validation_needs_memory(tmp_path: Path, ratings: Ratings) -> None:
 
 
 def test_chosen_users_keep_their_ratings(ratings: Ratings) -> None:
-    some = of_users(replace(ratings, timestamps=np.arange(len(ratings))), np.array([5, 2]))
+    some = select_users(replace(ratings, timestamps=np.arange(len(ratings))), np.array([5, 2]))
     assert list(some.user_ids) == [ratings.user_ids[5], ratings.user_ids[2]]
     for place, position in enumerate((5, 2)):
         for ours, theirs in zip(some.of_user(place), ratings.of_user(position), strict=True):

@@ -1,4 +1,4 @@
-"""Arrays that live in a file without a name and take memory only while they are used.
+"""Rows of float32 in an unnamed file, mapped into memory only while they are used.
 
 >>> import tempfile
 >>> rows = MappedRows(Path(tempfile.mkdtemp()), (1000, 16))
@@ -24,10 +24,10 @@ _PIECE_BYTES = 1 << 22
 
 
 class MappedRows:
-    """Rows of float32, zero at first, in a file on the disk of a folder.
+    """Rows of float32 in a file, initially zero.
 
     Attributes:
-        folder: the folder.
+        folder: a folder on the same disk.
         array: the rows. Pages of the file are read when they are touched.
     """
 
@@ -44,8 +44,8 @@ class MappedRows:
         self.array: NDArray[np.float32] = np.frombuffer(self._map, np.float32, shape[0] * shape[1]).reshape(shape)
 
     def put_away(self, first: int, last: int) -> None:
-        """Give the memory of rows first..last-1 back to the system, which keeps their content in the file."""
-        # Whole pages only, and none that other rows share: their owner may be at work on them.
+        """Return the memory of rows first..last-1 to the system; their content stays in the file."""
+        # Whole pages only, and none shared with other rows, which another thread may be working on.
         page = mmap.PAGESIZE
         begin = -(-first * self._row_bytes // page) * page
         end = last * self._row_bytes // page * page
@@ -53,7 +53,7 @@ class MappedRows:
             self._map.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
     def pieces(self) -> Iterator[NDArray[np.float32]]:
-        """Yield all rows, a few megabytes of them at a time, to be read or written; they are put away afterwards."""
+        """Yield all rows, a few megabytes at a time, for reading or writing; each part is put away afterwards."""
         count = max(_PIECE_BYTES // self._row_bytes, 1)
         for first in range(0, len(self.array), count):
             last = min(first + count, len(self.array))

@@ -1,4 +1,4 @@
-"""At most so many ratings of everybody, whoever else is there."""
+"""Trimming keeps a bounded number of ratings per user, whoever else is there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ crowds: st.SearchStrategy[Crowd] = st.dictionaries(st.integers(0, 50), rated, mi
 def ratings_of(crowd: Crowd) -> Ratings:
     users = np.array([user for user, items in crowd.items() for _ in items], object)
     items = [item for items in crowd.values() for item in items]
-    return Ratings.of(users, items, np.arange(len(items)) % 5 + 1, scale=(1, 5), catalogue=range(N_ITEMS))
+    return Ratings.of(users, items, np.arange(len(items)) % 5 + 1, scale=(1, 5), items=range(N_ITEMS))
 
 
 def kept_of(ratings: Ratings, user: int | str) -> list[int]:

@@ -1,8 +1,7 @@
-"""Any source has one door; what is wrong with it is said in one line that names the file, the row or the column."""
+"""Ratings are found by file, folder or name, with what is declared about them; what is wrong is said in one line."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,99 +118,8 @@ def test_a_name_in_the_catalogue_that_is_not_here_says_how_to_get_it(
         Ratings.read("netflix")
 
 
-def test_synthetic_is_made_on_the_spot() -> None:
+def test_synthetic_ratings_are_generated() -> None:
     assert Ratings.read("synthetic").name == "synthetic"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", ["ratings.csv", "empty"]),
-        ("\n" + HEADER + "a,b,1\n", ["ratings.csv", "begins with an empty line"]),
-        (HEADER, ["no ratings"]),
-        ("hello\nworld\n", ["ratings.csv", "fewer than three columns"]),
-        ("who,item,rating\na,b,1\n", ["column for the user", "who, item, rating"]),
-        ("user,item,ratling\na,b,1\n", ["column for the rating", "ratling"]),
-        ("a,b,good\nc,d,3\n", ["column for the user", "a, b, good"]),
-        (HEADER + "a,b,1\nc,d,good\n", ["rating in row 3"]),
-        ("a,b,1\nc,d,good\n", ["rating in row 2"]),
-        ("user;item;rating\na;b;3,5\n", ["rating in row 2"]),
-        (HEADER + "a,b,1\nc,d,\n", ["rating in row 3"]),
-        (HEADER + "a,b,1\nc,d,NaN\n", ["rating in row 3"]),
-        (HEADER + "a,b,1\nc,d,-inf\n", ["rating in row 3"]),
-        (HEADER + "a,b,1\nc,d,1e300\n", ["rating in row 3"]),
-        (HEADER + "a,b,1\nc,d,5.5\n", ["rating 5.5 in row 3", "scale 1:5"]),
-        (HEADER + "a,b,1\nc,d,0\n", ["rating 0 in row 3", "scale 1:5"]),
-        (HEADER + "a,b,1\n,d,2\n", ["user in row 3"]),
-        (HEADER + 'a,b,1\nc,"",2\n', ["item in row 3"]),
-        (HEADER + "a,b,1\nc,d\n", ["line 3", "Columns: 3 Found: 2"]),
-        (HEADER + "a,b,1\nc,d,2,9\n", ["line 3", "Columns: 3 Found: 4"]),
-        (HEADER + "a,b,1\n   \n", ["line 3"]),
-        (HEADER + 'a,b,1\n"c,d,2\n', ["line 3", "quote"]),
-        (HEADER + "a,b,1\r\nc,d,2\n", ["lines do not all end in the same way"]),
-        (HEADER + "\u00e9,b,1\n", ["line 2", "not utf-8"]),
-        ((HEADER + "a,b,1\n").encode("utf-16"), ["ratings.csv", "not UTF-8"]),
-        (bytes(range(256)), ["ratings.csv", "not UTF-8"]),
-        (parquet_bytes(user=[1], item=[1], rating=[1]), ["ratings.csv", "not UTF-8"]),
-        ("x" * 200_000 + ",b,1\n", ["ratings.csv", "first line"]),
-    ],
-)
-def test_bad_text_is_refused_in_one_line(
-    content: str | bytes, words: list[str], tmp_path: Path, refused: Refused
-) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_bytes(content.encode("latin-1") if isinstance(content, str) else content)
-    with refused(*words):
-        Ratings.read(path, scale=(1, 5))
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"user": [1], "thing": [1], "rating": [1]}, ["column for the item", "user, thing, rating"]),
-        ({"user": [1, None], "item": [1, 2], "rating": [1, 2]}, ["user in row 2"]),
-        ({"user": [1, 2], "item": ["a", None], "rating": [1, 2]}, ["item in row 2"]),
-        ({"user": [1.0, float("nan")], "item": [1, 2], "rating": [1, 2]}, ["user ids", "row 2"]),
-        ({"user": [1, 2], "item": [1.5, 2.0], "rating": [1, 2]}, ["item ids", "row 1"]),
-        ({"user": [1, 2], "item": [1, 2], "rating": [1, None]}, ["rating in row 2"]),
-        ({"user": [1, 2], "item": [1, 2], "rating": ["1", "good"]}, ["rating in row 2"]),
-        ({"user": [1], "item": [1], "rating": [[1]]}, ["rating in row 1"]),
-        ({"user": pa.array([], pa.int64()), "item": pa.array([], pa.string()), "rating": pa.array([])}, ["no ratings"]),
-    ],
-)
-def test_bad_tables_in_parquet_are_refused_in_one_line(
-    columns: dict[str, Any], words: list[str], tmp_path: Path, refused: Refused
-) -> None:
-    path = tmp_path / "r.parquet"
-    path.write_bytes(parquet_bytes(**columns))
-    with refused(*words):
-        Ratings.read(path, scale=(1, 5))
-
-
-@pytest.mark.parametrize("damage", ["halved", "tail cut", "zeroed inside", "empty", "text"])
-def test_damaged_parquet_is_refused_in_one_line(damage: str, tmp_path: Path, refused: Refused) -> None:
-    whole = parquet_bytes(user=[1, 2], item=[1, 2], rating=[1, 2])
-    content = {
-        "halved": whole[: len(whole) // 2],
-        "tail cut": whole[:-10],
-        "zeroed inside": whole[:20] + bytes(60) + whole[80:],
-        "empty": b"",
-        "text": b"user,item,rating\n1,2,3\n",
-    }[damage]
-    (tmp_path / "r.parquet").write_bytes(content)
-    with refused("r.parquet"):
-        Ratings.read(tmp_path / "r.parquet")
-
-
-def test_damaged_packed_text_is_refused_in_one_line(tmp_path: Path, refused: Refused) -> None:
-    path = tmp_path / "r.csv.gz"
-    path.write_text(HEADER + "a,b,1\n")
-    with refused("r.csv.gz", "gzip"):
-        Ratings.read(path)
-    whole = gzip.compress((HEADER + "".join(f"user {i},{i},3\n" for i in range(9999))).encode())
-    path.write_bytes(whole[: len(whole) // 2])
-    with refused("r.csv.gz"):
-        Ratings.read(path)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-"""Delimited text and Parquet are read as written, whatever the delimiter, quotes, ids and file names."""
+"""Delimited text is read as written, whatever the delimiter, quotes, ids and file names; bad text is refused."""
 
 from __future__ import annotations
 
 import csv
-import datetime
-import decimal
 import gzip
 import io
 import logging
@@ -85,7 +83,7 @@ def test_the_usual_layouts_are_recognised(text: str, text_file: Callable[..., Pa
         ("a\t\tb\t\t2\n", {"delimiter": "\t\t"}),
     ],
 )
-def test_columns_header_and_delimiter_can_be_told(
+def test_columns_header_and_delimiter_can_be_given(
     text: str, options: dict[str, Any], text_file: Callable[..., Path], table: Table
 ) -> None:
     assert table(Ratings.read(text_file(text), **options)) == {("a", "b"): 2.0}
@@ -169,43 +167,7 @@ def test_unreadable_times_are_left_out_with_a_message(
     assert "ann" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        (pa.array([1, 2], pa.int16()), {1, 2}),
-        (pa.array([1, 2], pa.uint64()), {1, 2}),
-        (pa.array([1, 2**64 - 1], pa.uint64()), {"1", "18446744073709551615"}),
-        (pa.array([1.0, 2.0]), {1, 2}),
-        (pa.array([decimal.Decimal(1), decimal.Decimal(2)]), {1, 2}),
-        (pa.array(["1", "2"]), {"1", "2"}),
-        (pa.array(["007", "é"]).dictionary_encode(), {"007", "é"}),
-    ],
-)
-def test_ids_in_parquet_keep_their_type(ids: Any, expected: set[object], tmp_path: Path) -> None:
-    ratings = Ratings.read(parquet_file(tmp_path / "r.parquet", user=ids, item=ids, rating=[1, 2]))
-    assert set(ratings.user_ids) == expected
-    assert set(ratings.catalogue.ids) == expected
-
-
 SECONDS = pa.array([SECOND_OF_2020])
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        SECONDS,
-        SECONDS.cast(pa.float64()),
-        SECONDS.cast(pa.string()),
-        SECONDS.cast(pa.timestamp("s")),
-        SECONDS.cast(pa.timestamp("s")).cast(pa.timestamp("ns")),
-        SECONDS.cast(pa.timestamp("s", "America/New_York")),
-    ],
-    ids=lambda times: str(times.type),
-)
-def test_times_in_parquet_are_seconds(times: Any, tmp_path: Path) -> None:
-    ratings = Ratings.read(parquet_file(tmp_path / "r.parquet", user=[1], item=[1], rating=[1], timestamp=times))
-    assert ratings.timestamps is not None
-    assert ratings.timestamps.tolist() == [SECOND_OF_2020]
 
 
 def test_times_do_not_depend_on_where_the_machine_is(tmp_path: Path) -> None:
@@ -223,19 +185,6 @@ def test_times_do_not_depend_on_where_the_machine_is(tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.stdout.split() == [str(SECOND_OF_2020)] * 3, done.stderr
-
-
-def test_dates_in_parquet_are_times(tmp_path: Path) -> None:
-    day = [datetime.date(2020, 1, 1)]
-    ratings = Ratings.read(parquet_file(tmp_path / "r.parquet", user=[1], item=[1], rating=[1], timestamp=day))
-    assert ratings.timestamps is not None
-    assert ratings.timestamps.tolist() == [SECOND_OF_2020 - 1]
-
-
-def test_parquet_columns_of_any_name_can_be_told(tmp_path: Path, table: Table) -> None:
-    path = parquet_file(tmp_path / "r.PQ", **{'us"er': ["a"], "it em": ["b"], "r';--": [2]})
-    ratings = Ratings.read(path, columns={"user": 'us"er', "item": 1, "rating": "r';--"})
-    assert table(ratings) == {("a", "b"): 2}
 
 
 def test_memory_can_be_limited(text_file: Callable[..., Path]) -> None:
@@ -290,3 +239,60 @@ def test_times_of_some_do_not_choose_among_duplicates(time: str, text_file: Call
         Ratings.read(path)
     path.write_text(f"user,item,rating,date\nann,b,1,{time}\nann,b,2,{time}\nbob,c,1,{time}\n")
     assert Ratings.read(path).values.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["ratings.csv", "empty"]),
+        ("\n" + HEADER + "a,b,1\n", ["ratings.csv", "begins with an empty line"]),
+        (HEADER, ["no ratings"]),
+        ("hello\nworld\n", ["ratings.csv", "fewer than three columns"]),
+        ("who,item,rating\na,b,1\n", ["column for the user", "who, item, rating"]),
+        ("user,item,ratling\na,b,1\n", ["column for the rating", "ratling"]),
+        ("a,b,good\nc,d,3\n", ["column for the user", "a, b, good"]),
+        (HEADER + "a,b,1\nc,d,good\n", ["rating in row 3"]),
+        ("a,b,1\nc,d,good\n", ["rating in row 2"]),
+        ("user;item;rating\na;b;3,5\n", ["rating in row 2"]),
+        (HEADER + "a,b,1\nc,d,\n", ["rating in row 3"]),
+        (HEADER + "a,b,1\nc,d,NaN\n", ["rating in row 3"]),
+        (HEADER + "a,b,1\nc,d,-inf\n", ["rating in row 3"]),
+        (HEADER + "a,b,1\nc,d,1e300\n", ["rating in row 3"]),
+        (HEADER + "a,b,1\nc,d,5.5\n", ["rating 5.5 in row 3", "scale 1:5"]),
+        (HEADER + "a,b,1\nc,d,0\n", ["rating 0 in row 3", "scale 1:5"]),
+        (HEADER + "a,b,1\n,d,2\n", ["user in row 3"]),
+        (HEADER + 'a,b,1\nc,"",2\n', ["item in row 3"]),
+        (HEADER + "a,b,1\nc,d\n", ["line 3", "Columns: 3 Found: 2"]),
+        (HEADER + "a,b,1\nc,d,2,9\n", ["line 3", "Columns: 3 Found: 4"]),
+        (HEADER + "a,b,1\n   \n", ["line 3"]),
+        (HEADER + 'a,b,1\n"c,d,2\n', ["line 3", "quote"]),
+        (HEADER + "a,b,1\r\nc,d,2\n", ["lines do not all end in the same way"]),
+        (HEADER + "\u00e9,b,1\n", ["line 2", "not utf-8"]),
+        ((HEADER + "a,b,1\n").encode("utf-16"), ["ratings.csv", "not UTF-8"]),
+        (bytes(range(256)), ["ratings.csv", "not UTF-8"]),
+        ("x" * 200_000 + ",b,1\n", ["ratings.csv", "first line"]),
+    ],
+)
+def test_bad_text_is_refused_in_one_line(
+    content: str | bytes, words: list[str], tmp_path: Path, refused: Refused
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(content.encode("latin-1") if isinstance(content, str) else content)
+    with refused(*words):
+        Ratings.read(path, scale=(1, 5))
+
+
+def test_parquet_with_the_ending_of_text_is_refused_in_one_line(tmp_path: Path, refused: Refused) -> None:
+    with refused("ratings.csv", "not UTF-8"):
+        Ratings.read(parquet_file(tmp_path / "ratings.csv", user=[1], item=[1], rating=[1]))
+
+
+def test_damaged_packed_text_is_refused_in_one_line(tmp_path: Path, refused: Refused) -> None:
+    path = tmp_path / "r.csv.gz"
+    path.write_text(HEADER + "a,b,1\n")
+    with refused("r.csv.gz", "gzip"):
+        Ratings.read(path)
+    whole = gzip.compress((HEADER + "".join(f"user {i},{i},3\n" for i in range(9999))).encode())
+    path.write_bytes(whole[: len(whole) // 2])
+    with refused("r.csv.gz"):
+        Ratings.read(path)

@@ -64,7 +64,7 @@ def test_merging_is_logged_without_ids_or_ratings(caplog: pytest.LogCaptureFixtu
 
 def test_nothing_is_logged_when_there_is_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "dpmf"):
-        Ratings.of(["ann", "bob"], ["Heat", "Heat"], [4, 5], [1, 2], scale=(1, 5), catalogue=["Heat"])
+        Ratings.of(["ann", "bob"], ["Heat", "Heat"], [4, 5], [1, 2], scale=(1, 5), items=["Heat"])
     assert not caplog.text
 
 
@@ -109,7 +109,7 @@ def test_items_outside_the_catalogue_are_left_out_with_a_message(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        ratings = Ratings.of(["a", "a", "b"], ["x", "Alien", "Alien"], [3, 4, 5], catalogue=["y", "x"])
+        ratings = Ratings.of(["a", "a", "b"], ["x", "Alien", "Alien"], [3, 4, 5], items=["y", "x"])
     assert table(ratings) == {("a", "x"): 3}
     assert list(ratings.catalogue.ids) == ["y", "x"]
     assert ratings.catalogue.declared
@@ -121,12 +121,12 @@ def test_a_catalogue_met_in_the_data_is_not_declared() -> None:
     catalogue = Ratings.of(["a"], ["x"], [3]).catalogue
     assert list(catalogue.ids) == ["x"]
     assert not catalogue.declared
-    assert not Ratings.of(["a"], ["x"], [3], catalogue=Items.of(["x"], declared=False)).catalogue.declared
+    assert not Ratings.of(["a"], ["x"], [3], items=Items.of(["x"], declared=False)).catalogue.declared
 
 
 def test_a_catalogue_of_integers_fits_texts_and_the_other_way_round(table: Table) -> None:
-    assert table(Ratings.of(["a", "a"], ["1", "x"], [3, 4], catalogue=[1, 2])) == {("a", 1): 3}
-    assert table(Ratings.of(["a", "a"], [1, 2], [3, 4], catalogue=["2", "01"])) == {("a", "2"): 4}
+    assert table(Ratings.of(["a", "a"], ["1", "x"], [3, 4], items=[1, 2])) == {("a", 1): 3}
+    assert table(Ratings.of(["a", "a"], [1, 2], [3, 4], items=["2", "01"])) == {("a", "2"): 4}
 
 
 def test_an_unknown_way_to_treat_duplicates_is_refused(refused: Refused) -> None:

@@ -1,4 +1,4 @@
-"""Splits have the promised sizes, repeat with the seed, and nobody's split depends on anybody else."""
+"""Splits have the documented sizes, repeat with the seed, and nobody's split depends on anybody else."""
 
 from __future__ import annotations
 

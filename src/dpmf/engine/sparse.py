@@ -1,8 +1,8 @@
-"""The same ratings seen from two sides, users and items, and a way to visit all rows of a side on threads.
+"""Ratings in sparse rows, by user or by item, and threads that visit all rows.
 
 >>> from dpmf.ratings import Ratings
 >>> ratings = Ratings.of([1, 1, 2], [7, 8, 7], [5, 4, 3], scale=(1, 5))
->>> users = Side.of_users(ratings)
+>>> users = SparseRows.by_user(ratings)
 >>> items = users.transposed(ratings.n_items)
 >>> items.indptr.tolist(), items.columns.tolist(), items.values.tolist()
 ([0, 2, 3], [0, 1, 0], [5.0, 3.0, 4.0])
@@ -21,16 +21,16 @@ from dpmf.kernels.transpose import count_columns, scatter_rows
 from dpmf.ratings import Ratings
 
 _COST_PER_TASK = 1 << 15  # about two milliseconds with 64 factors
-_ROWS_COUNT_AS = 64  # ratings: solving for a row costs about as much as taking in so many
+_ROWS_COUNT_AS = 64  # ratings: the cost of solving for a row
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """Ratings in the order of rows: of users, or of items.
+class SparseRows:
+    """Ratings in compressed sparse rows: one row per user, or one per item.
 
     Attributes:
         indptr: shape (n_rows + 1,), where each row's ratings begin.
-        columns: shape (n,), int32, what was rated, or by whom; ascending in every row.
+        columns: shape (n,), int32, the items, or the users; ascending in every row.
         values: shape (n,), float32.
     """
 
@@ -39,16 +39,16 @@ class Side:
     values: NDArray[np.float32]
 
     @classmethod
-    def of_users(cls, ratings: Ratings) -> Side:
-        """Return ratings as they are, by user."""
+    def by_user(cls, ratings: Ratings) -> SparseRows:
+        """Return the ratings of each user, without a copy."""
         return cls(ratings.indptr, ratings.items, ratings.values)
 
-    def with_values(self, values: NDArray[np.float32]) -> Side:
+    def with_values(self, values: NDArray[np.float32]) -> SparseRows:
         """Return the same pairs with other values."""
         return replace(self, values=values)
 
-    def transposed(self, n_columns: int, n_threads: int = 1) -> Side:
-        """Return the other side; it takes as much memory as this one, and some counters per thread and column."""
+    def transposed(self, n_columns: int, n_threads: int = 1) -> SparseRows:
+        """Return the rows of the transposed matrix: of items, if these are of users."""
         bounds = np.searchsorted(self.indptr, np.linspace(0, len(self.columns), n_threads + 1).astype(np.int64))
         bounds[-1] = self.n_rows
         places = np.zeros((n_threads, n_columns), np.int64)
@@ -68,13 +68,13 @@ class Side:
             )
 
         run_tasks(scatter, n_threads, n_threads)
-        return Side(indptr, rows, values)
+        return SparseRows(indptr, rows, values)
 
     def visit(self, work: Callable[[int, int], float], n_threads: int) -> float:
         """Call work(start, stop) for all rows, in tasks of about equal cost, and return the sum of the results.
 
-        Neither the tasks nor the order in which results are added depend on the number of threads. A row is never
-        divided: the longest take a small part of the time of all.
+        Neither the tasks nor the order in which results are added depend on the number of threads. Rows are never
+        split: even the longest take a small part of the total time.
         """
         cost = self.indptr + _ROWS_COUNT_AS * np.arange(self.n_rows + 1)
         n_tasks = max(1, int(cost[-1]) // _COST_PER_TASK)
@@ -89,5 +89,5 @@ class Side:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, those without ratings included."""
+        """The number of rows, including rows without ratings."""
         return len(self.indptr) - 1

@@ -1,12 +1,12 @@
-"""Handing blocks to the workers of an epoch, from memory or from a disk that is read ahead of them.
+"""Prefetching: a thread that reads blocks from disk ahead of the workers of an epoch.
 
 >>> class Blocks:
 ...     size = 2
 ...     def count(self, strip, tier): return 1
 ...     def block(self, strip, tier): return (strip, tier)
-...     def done_with(self, block): pass
->>> with DiskFeed(Blocks(), capacity=1, notify=lambda: None) as feed:
-...     feed.wait(0, 0), feed.get(0, 0)
+...     def release(self, block): pass
+>>> with Prefetcher(Blocks(), capacity=1, notify=lambda: None) as prefetched:
+...     prefetched.wait(0, 0), prefetched.get(0, 0)
 (True, (0, 0))
 """
 
@@ -16,68 +16,28 @@ import threading
 from collections.abc import Callable
 from itertools import product
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
+from dpmf.engine.executor import Blocks
 from dpmf.engine.schedule import tier_at
 
-_ENOUGH = 1 << 23  # ratings: with less in use, memory that is used again is still cached
-_BLOCKS_PER_WORKER = 4  # are enough in any case: one at work, and some to choose from
+_ENOUGH = 1 << 23  # ratings: reused buffers of this size are still in the cache
+_BLOCKS_PER_WORKER = 4  # one at work, and some to choose from
 
 
-class Blocks(Protocol):
-    """Whatever can say how many strips it has and return a block."""
+class Prefetcher:
+    """Reads blocks on a thread of its own, in the order in which workers will need them.
 
-    @property
-    def size(self) -> int:
-        """T, the number of strips and of tiers."""
-
-    def count(self, strip: int, tier: int) -> int:
-        """Return the number of ratings in a block."""
-
-    def block(self, strip: int, tier: int) -> Any:
-        """Return one block."""
-
-    def done_with(self, block: Any) -> None:
-        """Say that nobody looks at a block any more, so that its memory can be used for another."""
-
-
-class MemoryFeed:
-    """Blocks that are all there."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
-
-    def is_ready(self, strip: int, tier: int) -> bool:
-        """Whether the block can be had without waiting: always."""
-        return True
-
-    def get(self, strip: int, tier: int) -> Any:
-        """Return the block."""
-        return self._blocks.block(strip, tier)
-
-    def release(self, strip: int, tier: int) -> None:
-        """Say that the block is done with."""
-
-    def __enter__(self) -> MemoryFeed:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class DiskFeed:
-    """Blocks that a thread of its own reads ahead of the workers, in the order in which they will be wanted.
-
-    The order is step by step, strip by strip. The first block in it that is not yet done can always run once it is
-    read, because all it waits for stands before it; so a reader that keeps to the order can never block the workers,
+    The order is step by step, strip by strip. The first unfinished block in it can always run once it has been read,
+    because everything it waits for comes before it; so a reader that keeps to the order never deadlocks the workers,
     however little it may hold.
 
     Args:
-        blocks: where to read from.
-        capacity: how many ratings may be held at once; one block always may, and no more are than is of use.
+        blocks: the blocks to read.
+        capacity: the number of ratings to hold at most; a single block may exceed it, and no more is held than helps.
         notify: called when a block has been read, or reading has failed.
-        first_tier: of the epoch, see `dpmf.engine.schedule`.
-        n_workers: how many visit blocks.
+        first_tier: the tier that strip 0 visits first, see `dpmf.engine.schedule`.
+        n_workers: the number of workers that visit blocks.
     """
 
     def __init__(
@@ -90,14 +50,14 @@ class DiskFeed:
         self._notify = notify
         self._held: dict[tuple[int, int], Any] = {}
         self._weight = 0
-        self._lock = threading.Lock()  # entered by itself; see `dpmf.engine.threads.run_blocks`
+        self._lock = threading.Lock()  # workers enter the plain lock, never the condition; see `dpmf.engine.local`
         self._changed = threading.Condition(self._lock)
         self._stopped = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._read, name="dpmf-reader", daemon=True)
 
     def is_ready(self, strip: int, tier: int) -> bool:
-        """Whether the block has been read; raises what went wrong if reading has failed."""
+        """Whether the block has been read. If reading has failed, raises that error."""
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -115,14 +75,14 @@ class DiskFeed:
             return self._held[strip, tier]
 
     def release(self, strip: int, tier: int) -> None:
-        """Say that the block is done with, to make room for others."""
+        """Release a block, which makes room for others."""
         with self._lock:
-            self._blocks.done_with(self._held.pop((strip, tier)))
+            self._blocks.release(self._held.pop((strip, tier)))
             self._weight -= self._blocks.count(strip, tier)
             self._changed.notify_all()
 
     def _make_room(self, weight: int) -> bool:
-        """Wait until so much more may be held; tell whether to go on."""
+        """Wait until a block of this weight may be held; return whether to continue."""
         with self._lock:
             self._changed.wait_for(lambda: self._stopped or not self._held or self._weight + weight <= self._capacity)
             return not self._stopped
@@ -147,7 +107,7 @@ class DiskFeed:
                 self._changed.notify_all()
             self._notify()
 
-    def __enter__(self) -> DiskFeed:
+    def __enter__(self) -> Prefetcher:
         self._thread.start()
         return self
 
@@ -159,5 +119,5 @@ class DiskFeed:
             self._changed.notify_all()
         self._thread.join()
         for block in self._held.values():  # left over if something went wrong
-            self._blocks.done_with(block)
+            self._blocks.release(block)
         self._held.clear()

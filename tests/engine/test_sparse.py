@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmf.engine.sides import Side
+from dpmf.engine.sparse import SparseRows
 from dpmf.kernels.transpose import transpose_reference
 from dpmf.ratings.synthetic import make
 
@@ -13,7 +13,7 @@ from dpmf.ratings.synthetic import make
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 8])
 def test_transposition_is_the_same_for_any_number_of_threads(n_threads: int) -> None:
     ratings = make(40, 30)
-    items = Side.of_users(ratings).transposed(ratings.n_items, n_threads)
+    items = SparseRows.by_user(ratings).transposed(ratings.n_items, n_threads)
     indptr, columns, values = transpose_reference(ratings.indptr, ratings.items, ratings.values, ratings.n_items)
     assert items.columns.dtype == np.int32
     assert (items.indptr == indptr).all()
@@ -22,7 +22,7 @@ def test_transposition_is_the_same_for_any_number_of_threads(n_threads: int) -> 
 
 
 def test_one_user_with_all_ratings_is_transposed_by_many_threads() -> None:
-    side = Side(np.array([0, 0, 9, 9]), np.arange(9, dtype=np.int32), np.ones(9, np.float32))
+    side = SparseRows(np.array([0, 0, 9, 9]), np.arange(9, dtype=np.int32), np.ones(9, np.float32))
     assert side.transposed(9, 4).columns.tolist() == [1] * 9
 
 
@@ -30,7 +30,7 @@ def test_every_row_is_visited_once_in_tasks_of_about_equal_ratings() -> None:
     counts = np.random.default_rng(0).integers(0, 300, 5000)
     counts[17] = 500_000
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    side = Side(indptr, np.zeros(0, np.int32), np.zeros(0, np.float32))
+    side = SparseRows(indptr, np.zeros(0, np.int32), np.zeros(0, np.float32))
     visits, masses = np.zeros(5000, np.int64), []
 
     def work(start: int, stop: int) -> float:

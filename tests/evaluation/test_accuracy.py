@@ -16,9 +16,7 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
 
 # Three users, four items. User 1 has rated item 0; user 3 has rated nothing before.
-ALL = Ratings.of(
-    [1, 1, 1, 2, 2, 2, 3], [0, 1, 2, 0, 1, 3, 2], [5, 4, 1, 2, 5, 4, 3], scale=(1, 5), catalogue=[0, 1, 2, 3]
-)
+ALL = Ratings.of([1, 1, 1, 2, 2, 2, 3], [0, 1, 2, 0, 1, 3, 2], [5, 4, 1, 2, 5, 4, 3], scale=(1, 5), items=[0, 1, 2, 3])
 KNOWN = ALL.select(np.array([True, False, False, True, False, False, False]))
 TEST = ALL.select(np.array([False, True, True, False, True, True, True]))
 
@@ -105,8 +103,8 @@ def test_the_baseline_is_ones_own_mean_or_the_midpoint() -> None:
 
 
 def test_test_ratings_of_other_users_or_items_are_refused() -> None:
-    others = Ratings.of([7, 8], [0, 1], [3, 4], scale=(1, 5), catalogue=[0, 1, 2, 3])
-    more_items = Ratings.of([1, 2, 3], [0, 500, 999], [3, 4, 5], scale=(1, 5), catalogue=range(1000))
+    others = Ratings.of([7, 8], [0, 1], [3, 4], scale=(1, 5), items=[0, 1, 2, 3])
+    more_items = Ratings.of([1, 2, 3], [0, 500, 999], [3, 4, 5], scale=(1, 5), items=range(1000))
     for wrong in (others, more_items):
         with pytest.raises(InvalidArgument, match="different users or items"):
             evaluate(model_by_hand(), wrong)
@@ -116,7 +114,7 @@ def test_test_ratings_of_other_users_or_items_are_refused() -> None:
 
 def test_known_ratings_of_other_items_never_reach_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would read beside the factors, since kernels do not check bounds."""
-    more_items = Ratings.of([1, 2, 3], [0, 500, 999], [3, 4, 5], scale=(1, 5), catalogue=range(1000))
+    more_items = Ratings.of([1, 2, 3], [0, 500, 999], [3, 4, 5], scale=(1, 5), items=range(1000))
     monkeypatch.setattr(evaluating, "fold_in_many", lambda *_: pytest.fail("people were folded in"))
     with pytest.raises(InvalidArgument, match="different users or items"):
         evaluate(model_by_hand().release, TEST, known=more_items)

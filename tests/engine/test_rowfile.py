@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf.engine import mapped
-from dpmf.engine.mapped import MappedRows
+from dpmf.engine import rowfile
+from dpmf.engine.rowfile import MappedRows
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1000), (3, 4), (17, 900), (0, 0)])
@@ -35,7 +35,7 @@ def test_no_rows_are_fine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [1, 16, 3000])
 def test_pieces_are_small_and_make_up_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    monkeypatch.setattr(mapped, "_PIECE_BYTES", 1 << 13)
+    monkeypatch.setattr(rowfile, "_PIECE_BYTES", 1 << 13)
     rows = MappedRows(tmp_path, (1000, width))
     done = 0
     for piece in rows.pieces():

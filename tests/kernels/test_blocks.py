@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.grid import BlockGrid, distinct_values
-from dpmf.kernels.blocks import count_tiers, deal_reference
+from dpmf.kernels.blocks import count_tiers, fill_reference
 from dpmf.ratings import Ratings
 
 
@@ -18,13 +18,13 @@ def skewed_ratings() -> Ratings:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8])
-def test_the_grid_deals_like_the_reference(size: int) -> None:
+def test_the_grid_is_filled_like_the_reference(size: int) -> None:
     ratings = skewed_ratings()
     grid = BlockGrid.build(ratings, size=size)
     layout = grid.layout
     user_places = np.argsort(layout.user_order)
     strips = np.repeat(np.arange(size, dtype=np.int32), np.diff(layout.strip_starts))[user_places]
-    order = deal_reference(ratings.users, ratings.items, user_places, strips, layout.tiers)
+    order = fill_reference(ratings.users, ratings.items, user_places, strips, layout.item_tiers)
     within_strip = user_places - layout.strip_starts[strips]
     np.testing.assert_array_equal(grid.ratings.users, within_strip[ratings.users][order])
     np.testing.assert_array_equal(grid.ratings.items, layout.places_in_tier[ratings.items][order])
@@ -38,7 +38,7 @@ def test_tiers_are_counted_like_the_reference() -> None:
     tiers = rng.integers(0, 4, ratings.n_items).astype(np.int32)
     chosen = np.isin(ratings.users, user_order[10:30])
     expected = np.bincount(tiers[ratings.items[chosen]], minlength=4)
-    counted = count_tiers(ratings.indptr, ratings.items, user_order, 10, 30, tiers, 4)
+    counted = count_tiers(ratings.indptr, ratings.items, user_order[10:30], tiers, 4)
     np.testing.assert_array_equal(counted, expected)
 
 

@@ -1,0 +1,73 @@
+"""What a method supplies to be certified: the public half of a conversation, and the release of what that found.
+
+Everything else, from the ledger to the noise, is `certify`, whoever answers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpmf.engine.store import AnyRatings
+from dpmf.methods.base import Method, RunOptions
+from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.certified.stages import PublicHalf
+from dpmf.methods.checks import declared, public_facts
+from dpmf.methods.foldin import folded
+from dpmf.model import Model, Release
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Scale
+
+
+@dataclass(frozen=True)
+class CertifiedMethod(Method):
+    """A method with a mode that is certified.
+
+    Attributes:
+        caps_fits: whether ratings beyond a user's cap do not count in the user's own fit either.
+    """
+
+    caps_fits: ClassVar[bool] = True
+
+    @abstractmethod
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicHalf:
+        """Return the public half of a run.
+
+        Args:
+            catalogue: of items.
+            scale: of ratings.
+            crowd: people who answer for themselves; None where one party holds all ratings.
+        """
+
+    @abstractmethod
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+
+    def assumptions(self, catalogue: Items) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+        return public_facts(catalogue)
+
+    @property
+    def label(self) -> str:
+        """What checkpoints call a certified run of this method."""
+        return f"certified {self.name}"
+
+    def check_declared(self, ratings: AnyRatings) -> None:
+        """Refuse ratings whose scale or catalogue is not declared."""
+        declared(ratings, self.facts()["items_public"], needs_scale=not self.is_implicit)
+
+    def certify(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        """Return a model whose release is certified."""
+        self.check_declared(ratings)
+        facts = self.facts()
+        public = self.public_half(ratings.catalogue, ratings.scale)
+        limits = {"cap": facts.get("cap"), "caps_fits": self.caps_fits}
+        terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **limits)
+        found = certify(public, ratings, terms, options)
+        about = ratings.catalogue, ratings.scale, self.configuration()
+        return folded(self.release_of(public, *about, found.guarantee), ratings, found.history, found.resources)

@@ -1,0 +1,98 @@
+"""Delimited text: CSV, TSV, MovieLens `ratings.dat` and `u.data`, packed by gzip or not.
+
+>>> import tempfile
+>>> from dpmf.ratings.location import locate
+>>> path = Path(tempfile.mkdtemp()) / "ratings.csv"
+>>> _ = path.write_text("userId,movieId,rating\\n007,10,4.5\\n008,10,3\\n")
+>>> with scan(locate(path)) as relation:
+...     relation.query("SELECT user, item").fetchall()
+[('007', '10'), ('008', '10')]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import glob
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpmf.errors import InvalidRatings
+from dpmf.ratings.formats import Format
+from dpmf.ratings.formats.database import open_file
+from dpmf.ratings.formats.relation import Relation, read_scan
+from dpmf.ratings.formats.roles import find_columns
+from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
+from dpmf.ratings.store.external import stream_scan
+
+if TYPE_CHECKING:
+    from dpmf.ratings.location import Location
+
+_DELIMITERS = ("::", "\t", ";", ",", "|")
+
+
+@contextlib.contextmanager
+def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
+    """Open a delimited text file; delimiter, header and columns that are not given are found in its first line."""
+    path, options = location.path, location.options
+    first = first_line(path)
+    delimiter = options.delimiter or _find_delimiter(path, first)
+    fields = _split_fields(path, first, delimiter)
+    header = _looks_like_header(fields, options.columns) if options.header is None else options.header
+    places = find_columns(path, fields if header else None, len(fields), options.columns)
+    names = [f"c{place}" for place in range(len(fields))]
+    typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
+    chosen = ", ".join(f"{names[place]} AS {role}" for role, place in places.items())
+    with open_file(path, memory) as connection:
+        connection.execute(
+            f"CREATE TEMP TABLE staged AS SELECT {chosen} FROM read_csv($path, delim=$delimiter, header=false, "
+            f"skip=$skip, auto_detect=false, quote='\"', escape='\"', compression=$compression, columns={{{typed}}})",
+            {
+                "path": glob.escape(str(path)),
+                "delimiter": delimiter,
+                "skip": int(header),
+                "compression": "gzip" if is_packed(path) else "none",
+            },
+        )
+        yield Relation(connection, "staged", {}, typed=False, row="rowid", first_row=2 if header else 1)
+
+
+def _split_fields(path: Path, line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; quotes around a field go with a delimiter of one character only."""
+    if len(delimiter) > 1:
+        return [field.strip() for field in line.split(delimiter)]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
+    except (csv.Error, TypeError, ValueError) as error:
+        raise InvalidRatings(f"the first line of {path} is not a row of fields: {error}") from None
+
+
+def _find_delimiter(path: Path, line: str) -> str:
+    for delimiter in _DELIMITERS:
+        if line.count(delimiter) >= 2:
+            return delimiter
+    raise InvalidRatings(f"{path} is not a table of ratings: its first line has fewer than three columns")
+
+
+def _looks_like_header(fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
+    """There is a header if columns are wanted by name, or if no number stands where the rating should be."""
+    wanted = columns or {}
+    if any(isinstance(place, str) for place in wanted.values()):
+        return True
+    try:
+        float(fields[int(wanted.get("rating", 2))])
+    except (ValueError, IndexError):
+        return True
+    return False
+
+
+FORMAT = Format(
+    name="csv",
+    recognises=lambda path: False,  # any text may be: it is what files without another mark are taken for
+    read=partial(read_scan, scan),
+    sizes=estimate_sizes,
+    stream=partial(stream_scan, scan),
+    file_names=("ratings.csv", "ratings.dat", "u.data"),
+)

@@ -1,0 +1,52 @@
+"""Which column of a table holds what: user, item, rating and, if there is one, timestamp.
+
+>>> find_columns("ratings.csv", ["User-ID", "ISBN", "Stars"], 3, {"item": "ISBN"})
+{'user': 0, 'item': 1, 'rating': 2}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpmf.errors import InvalidArgument, InvalidRatings
+
+ROLES = ("user", "item", "rating", "timestamp")
+_USUAL_NAMES = {
+    "user": ("user", "userid", "uid"),
+    "item": ("item", "itemid", "movie", "movieid", "bookid", "animeid"),
+    "rating": ("rating", "score", "stars", "value"),
+    "timestamp": ("timestamp", "time", "date", "ts"),
+}
+
+
+def find_columns(
+    path: Path | str, names: list[str] | None, count: int, wanted: Mapping[str, str | int] | None
+) -> dict[str, int]:
+    """Return the position of each role's column; the timestamp's is optional."""
+    wanted = wanted or {}
+    if unknown := set(wanted) - set(ROLES):
+        raise InvalidArgument(f"columns has no role {sorted(unknown)[0]!r}: the roles are {', '.join(ROLES)}")
+    places: dict[str, int] = {}
+    for role in ROLES:
+        place = _find_column(role, names, wanted.get(role), usual=not wanted or role in wanted or names is not None)
+        if place is None or not 0 <= place < count:
+            if role == "timestamp" and role not in wanted:
+                continue
+            have = ", ".join(names) if names is not None else f"{count} unnamed columns"
+            asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
+            raise InvalidRatings(f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}")
+        places[role] = place
+    return places
+
+
+def _find_column(role: str, names: list[str] | None, wanted: str | int | None, usual: bool) -> int | None:
+    if isinstance(wanted, int):
+        return wanted
+    if names is None:
+        return ROLES.index(role) if usual and wanted is None else None
+    if wanted is not None:
+        return names.index(wanted) if wanted in names else None
+    plain = [re.sub("[ _-]", "", name).lower() for name in names]
+    return next((plain.index(name) for name in _USUAL_NAMES[role] if name in plain), None)

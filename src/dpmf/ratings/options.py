@@ -1,0 +1,44 @@
+"""What can be said about ratings when they are read.
+
+>>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
+ReadOptions(scale=None, items=None, columns=None, duplicates='last', missing=None, format=None, delimiter=';', \
+header=True, memory=None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpmf.ratings.items import Items
+    from dpmf.ratings.table import Scale
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """The options of `Ratings.read`, which documents them; None stands for "not given"."""
+
+    scale: Scale | None = None
+    items: Items | str | Path | None = None
+    columns: Mapping[str, str | int] | None = None
+    duplicates: str = "last"
+    missing: float | None = None
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    memory: str | None = None
+
+    def completed(self, declared: Mapping[str, Any]) -> ReadOptions:
+        """Return these options, with what is declared elsewhere in place of those not given."""
+        return replace(self, **{name: value for name, value in declared.items() if getattr(self, name) is None})
+
+    def first_given(self, names: Sequence[str]) -> str | None:
+        """Return the first of these options that was given, or None."""
+        return next((name for name in names if getattr(self, name) is not None), None)
+
+
+FILE_OPTIONS = ("missing", "format", "delimiter", "header", "columns")
+"""Options that say what a file looks like."""
