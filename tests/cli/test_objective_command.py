@@ -59,7 +59,7 @@ def test_public_profiles_make_it_certified(command: Command, data_folder: Path, 
     verdict = json.loads(command("verify", out, "--json").stdout)
     assert (verdict["certified"], verdict["ok"]) == (True, True)
     shown = " ".join(command("explain", out).stdout.split())
-    assert "Each single rating, but not all those of a person together" in shown
+    assert "Each single rating, but not all ratings of a person together" in shown
     assert "does not hide which items were rated" in shown
     again = command(*options, "--ledger", ledger)
     assert again.returncode != 0
@@ -160,3 +160,11 @@ def test_factors_and_epochs_of_a_certified_run_are_not_to_be_chosen(
         done = command("train", data_folder, *OBJECTIVE, "--epsilon", "1", "--profiles", profiles, option, "3")
         assert done.returncode != 0
         assert f"{field} means nothing with mode='certified'" in done.stderr
+
+
+def test_a_certified_run_resumes_to_the_same_bytes(command: Command, data_folder: Path, profiles: Path) -> None:
+    options = ("train", data_folder, *OBJECTIVE, "--epsilon", "1", "--profiles", profiles, "--checkpoint", "run")
+    assert command(*options, "--out", "first").returncode == 0
+    assert command(*options, "--out", "again", "--resume").returncode == 0
+    tensors = [Path(name, "release.safetensors").read_bytes() for name in ("first", "again")]
+    assert tensors[0] == tensors[1]

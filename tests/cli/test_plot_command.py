@@ -25,11 +25,6 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 BUDGETS = "user,epsilon\nperson-00001,0.5\n"
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def model_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("private") / "model"
