@@ -54,7 +54,7 @@ def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_p
     assert "a sum over everybody, released at most 5 times" in command("explain", out).stdout
 
 
-def test_without_a_promise_it_goes_on_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_without_a_guarantee_it_resumes_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     for mode in ("certified", "paper"):
         options = ("train", data_folder, "--method", "gaussian", "--mode", mode, "--epsilon", "inf", "--epochs", "5")
         first = command(*options, "--out", tmp_path / "a", "--checkpoint", tmp_path / mode, "--json")

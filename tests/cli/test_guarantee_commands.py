@@ -106,7 +106,7 @@ def test_signatures(command: Command, release: Release, folder: Path, keys: tupl
     assert "cannot read the key" in command("verify", folder, "--public-key", "nowhere.pem").stderr
 
 
-def test_nothing_promised_is_nothing_to_verify(command: Command, release: Release, tmp_path: Path) -> None:
+def test_nothing_guaranteed_is_nothing_to_verify(command: Command, release: Release, tmp_path: Path) -> None:
     release.save(tmp_path / "none")
     report = json.loads(command("verify", tmp_path / "none", "--json").stdout)
     assert (report["epsilon"], report["recomputed_epsilon"], report["certified"], report["ok"]) == (

@@ -85,7 +85,7 @@ def test_profiles_from_a_release_are_paid_for(command: Command, data_folder: Pat
     assert any("other people's ratings" in one for one in public["assumptions"])
 
 
-def test_without_a_promise_it_goes_on_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_without_a_guarantee_it_resumes_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     for mode in ("certified", "paper"):
         options = ("train", data_folder, "--method", "objective", "--mode", mode, "--epsilon", "inf", "--epochs", "5")
         first = command(*options, "--out", tmp_path / "a", "--checkpoint", tmp_path / mode, "--json")

@@ -80,7 +80,7 @@ def test_further_chains_are_compared_and_drawn(command: Command, data_folder: Pa
     assert (found["chains"], found["converged"]) == (2, False)
 
 
-def test_without_a_promise_it_streams_and_goes_on(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_without_a_guarantee_it_streams_and_resumes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     options = ("train", data_folder, "--method", "sgld", "--epsilon", "inf", "--epochs", "3", "--json")
     streamed = command(*options, "--memory", "1k", "--out", tmp_path / "a", "--checkpoint", tmp_path / "run")
     assert json.loads(streamed.stdout)["streamed"] is True

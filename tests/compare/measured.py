@@ -8,7 +8,7 @@ from dpmf.compare.results import Row
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 
 
-def promised(
+def certified(
     method: str, epsilon: float, repeat: int = 0, *, noise: float = 100.0, seeded: bool = False, **figures: Any
 ) -> Row:  # fmt: skip
     """Return a certified row, or with seeded noise one that would be; epsilon is asked for, and costs a little less."""

@@ -12,7 +12,7 @@ import pytest
 from dpmf.compare.results import Row, Table
 from dpmf.errors import DamagedFile, InvalidArgument
 
-from .measured import claimed, promised
+from .measured import certified, claimed
 
 FULL = replace(
     claimed(
@@ -49,7 +49,7 @@ def test_an_error_of_two_lines_stays_one_row(table: Table) -> None:
 
 def test_of_two_rows_of_one_run_the_later_counts(table: Table) -> None:
     table.append(FAILED)
-    table.append(promised("als", 1.0, rmse=0.9))
+    table.append(certified("als", 1.0, rmse=0.9))
     assert [(row.rmse, row.error) for row in table.rows()] == [(0.9, "")]
 
 
@@ -60,7 +60,7 @@ def test_a_row_that_was_cut_off_does_not_count_and_is_overwritten(table: Table, 
     table.append(Row("als", "certified", 1.0, 0, 7, error="x" * 400))
     table.path.write_bytes(table.path.read_bytes()[:-lost])
     assert table.rows() == [FULL]
-    table.append(promised("als", 2.0))
+    table.append(certified("als", 2.0))
     assert table.path.read_bytes().startswith(whole)
     assert [row.asked for row in table.rows()] == [0.1, 2.0]
 

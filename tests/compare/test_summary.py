@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpmf.compare.results import Row
 from dpmf.compare.summary import is_seeded, summarize
 
-from .measured import claimed, promised
+from .measured import certified, claimed
 
 
 def row(method: str = "als", mode: str = "certified", asked: float = 1.0, repeat: int = 0, **others: Any) -> Row:
@@ -52,9 +52,9 @@ def test_guarantees_of_different_kinds_are_not_mixed(other: dict[str, Any]) -> N
 
 
 def test_another_event_or_assumption_makes_another_guarantee() -> None:
-    rows = [promised("als", 5.0, rmse=1.0), promised("als", 5.0, 1, rmse=2.0, noise=99.0)]
-    rows.append(replace(promised("als", 5.0, 2, rmse=3.0), guarantee={**rows[0].guarantee, "assumptions": ["Other."]}))
-    points = summarize([*rows, promised("als", 5.0, 3, rmse=1.5)])
+    rows = [certified("als", 5.0, rmse=1.0), certified("als", 5.0, 1, rmse=2.0, noise=99.0)]
+    rows.append(replace(certified("als", 5.0, 2, rmse=3.0), guarantee={**rows[0].guarantee, "assumptions": ["Other."]}))
+    points = summarize([*rows, certified("als", 5.0, 3, rmse=1.5)])
     assert sorted((point.n, point.mean["rmse"]) for point in points) == [(1, 2.0), (1, 3.0), (2, 1.25)]
     for point in points:
         assert all(one.guarantee == point.guarantee for one in point.rows)

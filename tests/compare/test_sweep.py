@@ -149,7 +149,7 @@ def test_what_is_compiled_is_not_timed(
     )
 
 
-def test_private_rows_carry_the_whole_promise_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
+def test_private_rows_carry_the_whole_guarantee_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
     plan = plan_of(1.0, methods=("als", "objective"), repeats=1, delta=1e-5)
     rows = {row.method: row for row in sweep(plan, small_ratings, table, n_threads=1)}
     again = {row.method: row for row in sweep(plan, small_ratings, Table(table.path.with_name("b.csv")), n_threads=1)}

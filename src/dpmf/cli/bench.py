@@ -75,7 +75,7 @@ _TITLES = (
 )  # fmt: skip
 _KINDS = ("", "one_thread_", "roofline_", "bfloat16_")
 _RACE_TITLES = (
-    "factors", "ratings", "iterations", "dpmf, s each", "implicit, s each", "dpmf, s in all", "implicit, s in all",
+    "factors", "ratings", "iterations", "dpmf, s each", "implicit, s each", "dpmf, s total", "implicit, s total",
     "over implicit",
 )  # fmt: skip
 

@@ -161,12 +161,13 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 
 
 def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
-    from dpmf.compare.report.tables import BRIEF, brief, by_promise
+    from dpmf.compare.report.tables import BRIEF, brief, by_guarantee
     from dpmf.compare.summary import summarize
 
     points = summarize(rows)
-    for promise, cells in by_promise(points, brief).items():
-        print_table(promise.text[0].upper() + promise.text[1:], BRIEF, [[cell.text for cell in row] for row in cells])
+    for guarantee, cells in by_guarantee(points, brief).items():
+        heading = guarantee.text[0].upper() + guarantee.text[1:]
+        print_table(heading, BRIEF, [[cell.text for cell in row] for row in cells])
     for point in points:
         for error in point.errors:
             say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")

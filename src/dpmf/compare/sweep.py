@@ -1,4 +1,4 @@
-"""Running methods at several epsilons, several times each, with all that is needed to go on after an interruption.
+"""A sweep: methods at several epsilons, several times each, that resumes after an interruption.
 
 Every repeat has a split, a start and noise of its own, the same split for all methods. The first is run one method
 after the other on all threads, and is what time and memory are taken from. In the others, which are not timed, runs go
@@ -181,7 +181,7 @@ def sweep(
         ratings: on what.
         table: where rows go as they come.
         n_threads: all CPUs by default.
-        jobs: how many runs go on side by side after the first repeat, which alone is timed; as many as threads by
+        jobs: the number of runs side by side after the first repeat, which alone is timed; one per thread by
             default.
         progress: see `Progress`.
     """

@@ -39,7 +39,7 @@ _HANDLE_INCHES, _LETTER_INCHES, _MOST_COLUMNS = 0.7, 0.07, 3  # of an entry of a
 
 
 def figure(width: float = 7, height: float = 5) -> Any:
-    """Return a new, empty figure of so many inches."""
+    """Return a new, empty figure, its size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -76,7 +76,7 @@ def status_style(colour: str, claim: bool) -> dict[str, Any]:
 
 
 def legend_below(ax: Any) -> None:
-    """Put a legend below the axes, where it hides no data, in as many columns as fit; none if nothing has a label."""
+    """Put a legend below the axes, where it hides no data, in columns if they fit; none if nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
     labels = ax.get_legend_handles_labels()[1]
@@ -87,9 +87,15 @@ def legend_below(ax: Any) -> None:
     columns = int(width / (_HANDLE_INCHES + _LETTER_INCHES * max(map(len, labels))))
     down = ScaledTranslation(0, -_LEGEND_DROP / 72, ax.figure.dpi_scale_trans)
     legend = ax.legend(
-        loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + down, fontsize="small",
-        ncols=max(1, min(columns, _MOST_COLUMNS)), frameon=False, handlelength=3.2, borderaxespad=0.0,
-    )  # fmt: skip
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=ax.transAxes + down,
+        ncols=max(1, min(columns, _MOST_COLUMNS)),
+        fontsize="small",
+        frameon=False,
+        handlelength=3.2,
+        borderaxespad=0.0,
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)  # the name of a folder may have dollar signs
 
