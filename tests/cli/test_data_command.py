@@ -49,8 +49,11 @@ def test_data_describe_knows_the_catalogue_without_the_data(
 def test_data_ingest_writes_what_can_be_read_again(answer: Answer, tmp_path: Path) -> None:
     (tmp_path / "my.csv").write_text("user,item,rating\nann,Heat,5\nbob,Heat,3\n")
     assert answer("data", "ingest", "my.csv", "store", "--scale", "1:5") == {
-        "folder": "store", "ratings": 2, "users": 2, "items": 1,
-    }  # fmt: skip
+        "folder": "store",
+        "ratings": 2,
+        "users": 2,
+        "items": 1,
+    }
     assert Ratings.read("store").values.tolist() == [5.0, 3.0]
 
 

@@ -44,8 +44,11 @@ def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_p
     options = ("train", data_folder, *GAUSSIAN, "--epochs", "5", "--epsilon", "4", "--user-budgets", wishes)
     report = json.loads(command(*options, "--out", out, "--ledger", tmp_path / "l", "--cap", "5", "--json").stdout)
     assert (report["method"], report["mode"], report["certified"], report["unit"]) == (
-        "gaussian", "certified", True, "user",
-    )  # fmt: skip
+        "gaussian",
+        "certified",
+        True,
+        "user",
+    )
     assert report["epsilon"] <= 4
     assert "claim" not in report
     assert (report["user_epsilons"]["least"], report["user_epsilons"]["most"]) == (0, 4)

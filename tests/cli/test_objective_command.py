@@ -51,8 +51,11 @@ def test_public_profiles_make_it_certified(command: Command, data_folder: Path, 
     options = ("train", data_folder, *OBJECTIVE, "--epsilon", "2", "--profiles", profiles)
     report = json.loads(command(*options, "--out", out, "--ledger", ledger, "--cap", "3", "--json").stdout)
     assert (report["mode"], report["certified"], report["unit"], report["neighbours"]) == (
-        "certified", True, "rating", "replace",
-    )  # fmt: skip
+        "certified",
+        True,
+        "rating",
+        "replace",
+    )
     assert report["factors"] == 3
     assert report["parts"] == {"items": 2, "profiles": 0}
     assert any("asserts to be public" in one for one in report["assumptions"])

@@ -38,12 +38,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     table = Table(folder / "runs.csv")
     shown: dict[str, Any] = {
-        "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]], "error_cdf": [[0.0, 0.1], [1.0, 0.9]], "spectrum": [3.0, 1.0]
-    }  # fmt: skip
+        "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]],
+        "error_cdf": [[0.0, 0.1], [1.0, 0.9]],
+        "spectrum": [3.0, 1.0],
+    }
     events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
     proven = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
-    claim = Guarantee.paper(epsilon=5.0, delta=0.0, unit="rating", neighbours="replace", claim="So it is said.",
-                            releases=["item factors"], assumptions=["Nobody looks."])  # fmt: skip
+    claim = Guarantee.paper(
+        epsilon=5.0,
+        delta=0.0,
+        unit="rating",
+        neighbours="replace",
+        claim="So it is said.",
+        releases=["item factors"],
+        assumptions=["Nobody looks."],
+    )
     for repeat, rmse in enumerate((0.9, 1.0)):
         for method, asked, guarantee in (("als", 1.0, proven), ("gaussian", 5.0, claim)):
             figures = {

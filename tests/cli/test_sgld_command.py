@@ -101,22 +101,58 @@ def test_private_runs_stream_to_the_same_bytes_and_charge_a_ledger_once(
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     options = (
-        "train", store, "--method", "sgld", "--mode", mode, "--epsilon", "4", "--epochs", "3", "--factors", "3",
-        "--set", "cap=10", "--set", "noise_seed=7", "--holdout", "0.1", "--user-budgets", wishes, "--json",
-    )  # fmt: skip
+        "train",
+        store,
+        "--method",
+        "sgld",
+        "--mode",
+        mode,
+        "--epsilon",
+        "4",
+        "--epochs",
+        "3",
+        "--factors",
+        "3",
+        "--set",
+        "cap=10",
+        "--set",
+        "noise_seed=7",
+        "--holdout",
+        "0.1",
+        "--user-budgets",
+        wishes,
+        "--json",
+    )
     streamed = command(
-        *options, "--memory", "1MB", "--out", tmp_path / "a", "--ledger", ledger, "--cap", "inf",
-        "--checkpoint", tmp_path / "run",
-    )  # fmt: skip
+        *options,
+        "--memory",
+        "1MB",
+        "--out",
+        tmp_path / "a",
+        "--ledger",
+        ledger,
+        "--cap",
+        "inf",
+        "--checkpoint",
+        tmp_path / "run",
+    )
     inside = json.loads(command(*options, "--out", tmp_path / "b").stdout)
     report = json.loads(streamed.stdout)
     assert (report["streamed"], report["mode"], inside["streamed"]) == (True, inside["mode"], False)
     for name in ("user_epsilons", "rmse", "mae", "baseline_rmse", "assumptions", "epsilon"):
         assert report[name] == inside[name]
     again = command(
-        *options, "--memory", "1MB", "--out", tmp_path / "c", "--ledger", ledger, "--checkpoint", tmp_path / "run",
+        *options,
+        "--memory",
+        "1MB",
+        "--out",
+        tmp_path / "c",
+        "--ledger",
+        ledger,
+        "--checkpoint",
+        tmp_path / "run",
         "--resume",
-    )  # fmt: skip
+    )
     assert again.returncode == 0
     assert len({(tmp_path / name / "release.safetensors").read_bytes() for name in "abc"}) == 1
     assert len(json.loads(command("ledger", ledger, "--json").stdout)["entries"]) == 1

@@ -19,10 +19,30 @@ Answer = Callable[..., dict[str, Any]]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 TRAIN_KEYS = [
-    "method", "mode", "rmse", "mae", "baseline_rmse", "biases_rmse", "kld", "kld_top_users",
-    "rmse_top_users", "by_popularity", "factors", "epsilon", "delta", "unit", "neighbours", "certified",
-    "assumptions", "seconds", "epoch_seconds", "updates_per_second", "streamed", "peak_memory", "out",
-]  # fmt: skip
+    "method",
+    "mode",
+    "rmse",
+    "mae",
+    "baseline_rmse",
+    "biases_rmse",
+    "kld",
+    "kld_top_users",
+    "rmse_top_users",
+    "by_popularity",
+    "factors",
+    "epsilon",
+    "delta",
+    "unit",
+    "neighbours",
+    "certified",
+    "assumptions",
+    "seconds",
+    "epoch_seconds",
+    "updates_per_second",
+    "streamed",
+    "peak_memory",
+    "out",
+]
 
 
 def test_train_reports_exactly_the_documented_keys(answer: Answer, data_folder: Path) -> None:
@@ -114,9 +134,24 @@ def test_train_tells_people_the_error_and_that_nothing_is_private(command: Comma
 def test_train_reads_plain_files_as_told(answer: Answer, tmp_path: Path) -> None:
     (tmp_path / "my.txt").write_text("who;what;stars\nann;Heat;5\nbob;Heat;3\nann;Up;-1\n")
     report = answer(
-        "train", "my.txt", "--method", "sgd", "--columns", "user=who,item=1,rating=stars", "--scale", "1:5",
-        "--missing", -1, "--delimiter", ";", "--header", "--out", "r", "--set", "n_epochs=2",
-    )  # fmt: skip
+        "train",
+        "my.txt",
+        "--method",
+        "sgd",
+        "--columns",
+        "user=who,item=1,rating=stars",
+        "--scale",
+        "1:5",
+        "--missing",
+        -1,
+        "--delimiter",
+        ";",
+        "--header",
+        "--out",
+        "r",
+        "--set",
+        "n_epochs=2",
+    )
     assert report["out"] == "r"
     assert list(Release.load("r").items.ids) == ["Heat", "Up"]
     assert str(Release.load("r").scale) == "1:5"

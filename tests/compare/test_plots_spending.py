@@ -102,8 +102,12 @@ def test_personal_budgets_show_the_share_of_users_below() -> None:
 def test_popularity_counts_what_there_is() -> None:
     counts = np.array([1, 0, 6, 3])
     assert popularity_figures(counts) == {
-        "items": 4, "rated_items": 3, "ratings": 10, "most": 6, "share_of_top": {0.01: 0.6, 0.1: 0.6, 0.5: 0.9}
-    }  # fmt: skip
+        "items": 4,
+        "rated_items": 3,
+        "ratings": 10,
+        "most": 6,
+        "share_of_top": {0.01: 0.6, 0.1: 0.6, 0.5: 0.9},
+    }
     left, right = popularity_figure(counts).axes
     assert list(left.get_lines()[0].get_ydata()) == [6, 3, 1]
     assert left.get_title() == "1 of 4 items have no rating"

@@ -82,8 +82,9 @@ def test_nothing_is_fetched_and_nothing_runs(folder: Path, page: Page) -> None:
     assert not names & {"script", "link", "iframe", "object", "embed", "img", "image"}
     content = (folder / "report.html").read_text()
     assert set(re.findall(r"https?://[^\s\"'<]+", content)) <= {
-        "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-    }  # fmt: skip
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on")
@@ -128,9 +129,13 @@ def test_ids_in_pictures_are_unique(page: Page) -> None:
 
 def test_names_from_outside_stay_text(folder: Path, small_ratings: Ratings, tmp_path: Path) -> None:
     facts: dict[str, Any] = {
-        "name": "<script>alert(1)</script>", "command": "'\"><b>", "began": "", "versions": {}, "machine": {},
+        "name": "<script>alert(1)</script>",
+        "command": "'\"><b>",
+        "began": "",
+        "versions": {},
+        "machine": {},
         "data": dict.fromkeys(writing._FIELDS, "</table>"),
-    }  # fmt: skip
+    }
     row = Row("als", "certified", 1.0, 0, 0, error="<img src=x onerror=alert(1)>")
     write_report(tmp_path, facts, Sweep(points_of(["als"], ["certified"], [1.0])), [row])
     made = Page((tmp_path / "report.html").read_text())
@@ -166,8 +171,10 @@ MIXED = [
 
 def test_different_guarantees_are_never_in_one_table() -> None:
     points = summarize(MIXED)
-    tables = {guarantee.text: [[cell.text for cell in row] for row in rows]
-              for guarantee, rows in by_guarantee(points, figures).items()}  # fmt: skip
+    tables = {
+        guarantee.text: [[cell.text for cell in row] for row in rows]
+        for guarantee, rows in by_guarantee(points, figures).items()
+    }
     short = {name: [row[:3] for row in rows] for name, rows in tables.items()}
     found = points[1].epsilon
     assert found is not None
@@ -206,8 +213,13 @@ def test_a_terminal_gets_means_and_ranges() -> None:
 
 def _text_of(folder: Path, rows: list[Row], plan: Sweep) -> str:
     facts: dict[str, Any] = {
-        "name": "", "command": "", "began": "", "versions": {}, "machine": {}, "data": dict.fromkeys(writing._FIELDS, 1)
-    }  # fmt: skip
+        "name": "",
+        "command": "",
+        "began": "",
+        "versions": {},
+        "machine": {},
+        "data": dict.fromkeys(writing._FIELDS, 1),
+    }
     return Page(write_report(folder, facts, plan, rows)[0].read_text()).text
 
 

@@ -68,14 +68,26 @@ def test_a_mean_lies_between_the_least_and_the_most(value: float, n: int) -> Non
 
 def test_references_come_first_and_epsilons_rise() -> None:
     nothing: dict[str, Any] = {"epsilon": None, "delta": None, "unit": None, "neighbours": None}
-    points = summarize([
-        row("sgld", "paper", 1.0, unit="rating"), row(asked=4.0), row(asked=0.5), row("gaussian", asked=2.0),
-        row("sgld", "paper"), row("sgd", "none", math.inf, **nothing), row("own-mean", "none", math.inf, **nothing),
-    ])  # fmt: skip
+    points = summarize(
+        [
+            row("sgld", "paper", 1.0, unit="rating"),
+            row(asked=4.0),
+            row(asked=0.5),
+            row("gaussian", asked=2.0),
+            row("sgld", "paper"),
+            row("sgd", "none", math.inf, **nothing),
+            row("own-mean", "none", math.inf, **nothing),
+        ]
+    )
     assert [(point.method, point.asked, point.unit) for point in points] == [
-        ("own-mean", math.inf, None), ("sgd", math.inf, None), ("als", 0.5, "user"), ("als", 4.0, "user"),
-        ("gaussian", 2.0, "user"), ("sgld", 1.0, "user"), ("sgld", 1.0, "rating"),
-    ]  # fmt: skip
+        ("own-mean", math.inf, None),
+        ("sgd", math.inf, None),
+        ("als", 0.5, "user"),
+        ("als", 4.0, "user"),
+        ("gaussian", 2.0, "user"),
+        ("sgld", 1.0, "user"),
+        ("sgld", 1.0, "rating"),
+    ]
     assert [point.is_reference for point in points] == [True, True, False, False, False, False, False]
 
 

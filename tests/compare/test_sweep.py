@@ -37,10 +37,14 @@ def table(tmp_path: Path) -> Table:
 def test_every_method_is_run_in_the_modes_it_has() -> None:
     points = points_of(["als", "sgld", "objective", "sgd"], ["certified", "paper"], [1.0, math.inf])
     assert [(one.method, one.mode, one.epsilon) for one in points] == [
-        ("als", "certified", 1.0), ("als", "none", math.inf),
-        ("sgld", "certified", 1.0), ("sgld", "paper", 1.0), ("sgld", "none", math.inf),
-        ("objective", "paper", 1.0), ("objective", "none", math.inf),
-    ]  # fmt: skip
+        ("als", "certified", 1.0),
+        ("als", "none", math.inf),
+        ("sgld", "certified", 1.0),
+        ("sgld", "paper", 1.0),
+        ("sgld", "none", math.inf),
+        ("objective", "paper", 1.0),
+        ("objective", "none", math.inf),
+    ]
     assert Setting("objective", "certified", 1.0) in points_of(["objective"], ["certified"], [1.0], with_profiles=True)
 
 
@@ -94,8 +98,15 @@ def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
 
 
 def test_splits_and_neighbours_are_those_asked_for(small_ratings: Ratings, table: Table) -> None:
-    plan = plan_of(1.0, repeats=1, how="per-user", holdout=0.3, neighbours="replace", methods=("als", "sketch"),
-                   settings={**QUICK, "sketch": {"n_epochs": 1}})  # fmt: skip
+    plan = plan_of(
+        1.0,
+        repeats=1,
+        how="per-user",
+        holdout=0.3,
+        neighbours="replace",
+        methods=("als", "sketch"),
+        settings={**QUICK, "sketch": {"n_epochs": 1}},
+    )
     rows = {(row.method, row.mode): row for row in sweep(plan, small_ratings, table, n_threads=1)}
     train, test = small_ratings.split(0.3, seed=0, how="per-user")
     assert rows[OWN_MEAN, "none"].rmse == rmse(baseline_errors(train, test))
@@ -169,8 +180,9 @@ def test_only_the_first_repeat_is_timed_and_threads_do_not_change_results(small_
     together = sweep(plan_of(1.0, 5.0, **settings), small_ratings, Table(table.path.with_name("b.csv")), n_threads=2)
     trained = [row for row in together if row.method not in (OWN_MEAN, POPULAR)]
     assert {(row.repeat, row.seconds is None, row.peak_memory is None) for row in trained} == {
-        (0, False, False), (1, True, True)
-    }  # fmt: skip
+        (0, False, False),
+        (1, True, True),
+    }
     assert {row.key: row.rmse for row in alone} == {row.key: row.rmse for row in together}
     assert {row.repeat for row in alone if row.seconds is not None} == {0}
     assert not any(row.certified for row in alone)  # the noise had a seed

@@ -15,11 +15,20 @@ from dpmf.methods import METHODS
 if TYPE_CHECKING:
     from dpmf.runs.training import Run
 
-chain_options = all_of([
-    click.option("--chains", type=int, default=0, metavar="N",
-                 help="Run this many more chains of sgld, at least 2, and see whether they agree."),
-    click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Where to draw them: a PNG file."),
-])  # fmt: skip
+chain_options = all_of(
+    [
+        click.option(
+            "--chains",
+            type=int,
+            default=0,
+            metavar="N",
+            help="Run this many more chains of sgld, at least 2, and see whether they agree.",
+        ),
+        click.option(
+            "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Where to draw them: a PNG file."
+        ),
+    ]
+)
 
 
 @dataclass(frozen=True)

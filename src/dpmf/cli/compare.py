@@ -47,30 +47,74 @@ class _Repeated:
 
 @click.command()
 @click.argument("data")
-@click.option("--methods", show_default="all that can be private", metavar="NAME,…",
-              help="What to compare; sgd, which is not private, is always there.")  # fmt: skip
-@click.option("--epsilons", default="0.5,1,2,5,10,20", show_default=True, metavar="E,…",
-              help="Privacy budgets; inf runs a method without privacy.")  # fmt: skip
-@click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D",
-              help="Of certified runs; claims have those of the paper.")  # fmt: skip
-@click.option("--modes", default="certified,paper", show_default=True, metavar="MODE,…",
-              help="Proven here, claimed by a paper, or both.")  # fmt: skip
-@click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True,
-              help="Which data sets should look alike, in certified runs.")  # fmt: skip
+@click.option(
+    "--methods",
+    show_default="all that can be private",
+    metavar="NAME,…",
+    help="What to compare; sgd, which is not private, is always there.",
+)
+@click.option(
+    "--epsilons",
+    default="0.5,1,2,5,10,20",
+    show_default=True,
+    metavar="E,…",
+    help="Privacy budgets; inf runs a method without privacy.",
+)
+@click.option(
+    "--delta",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    metavar="D",
+    help="Of certified runs; claims have those of the paper.",
+)
+@click.option(
+    "--modes",
+    default="certified,paper",
+    show_default=True,
+    metavar="MODE,…",
+    help="Proven here, claimed by a paper, or both.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="Which data sets should look alike, in certified runs.",
+)
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @profile_options
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, metavar="N",
-              help="Runs of each, with a split, a start and noise of its own.")  # fmt: skip
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Runs of each, with a split, a start and noise of its own.",
+)
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="What part to test on.")
 @split_option
-@click.option("--seed", type=click.IntRange(0, (1 << 63) - 2000), default=0, show_default=True,
-              help="Of the first split and start; further repeats have the next. Noise is never seeded.")  # fmt: skip
+@click.option(
+    "--seed",
+    type=click.IntRange(0, (1 << 63) - 2000),
+    default=0,
+    show_default=True,
+    help="Of the first split and start; further repeats have the next. Noise is never seeded.",
+)
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
-@click.option("--jobs", type=int, metavar="N",
-              help="Runs side by side after the first repeat, which is timed; one per thread by default.")  # fmt: skip
+@click.option(
+    "--jobs",
+    type=int,
+    metavar="N",
+    help="Runs side by side after the first repeat, which is timed; one per thread by default.",
+)
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for rows and report, comparison-NAME by default; what it has is not run again.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for rows and report, comparison-NAME by default; what it has is not run again.",
+)
 @data_options
 @json_option
 @grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions)

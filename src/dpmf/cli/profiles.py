@@ -17,13 +17,22 @@ from dpmf.methods import METHODS
 if TYPE_CHECKING:
     from dpmf.methods.objective.profiles import Profiles
 
-profile_options = all_of([
-    click.option("--profiles", type=click.Path(path_type=Path), metavar="PATH",
-                 help="Factors of users, for --method objective: a public CSV of user,x1,…, or a release."),
-    click.option("--profiles-epsilon", type=float, metavar="E", help="What profiles made with a release may cost."),
-    click.option("--profiles-public", is_flag=True,
-                 help="Assert that the release in --profiles was made from other people's ratings."),
-])  # fmt: skip
+profile_options = all_of(
+    [
+        click.option(
+            "--profiles",
+            type=click.Path(path_type=Path),
+            metavar="PATH",
+            help="Factors of users, for --method objective: a public CSV of user,x1,…, or a release.",
+        ),
+        click.option("--profiles-epsilon", type=float, metavar="E", help="What profiles made with a release may cost."),
+        click.option(
+            "--profiles-public",
+            is_flag=True,
+            help="Assert that the release in --profiles was made from other people's ratings.",
+        ),
+    ]
+)
 
 
 @dataclass(frozen=True)

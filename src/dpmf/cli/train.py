@@ -34,10 +34,20 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 
 @click.command()
 @click.argument("data")
-@click.option("--method", default="als", show_default=True, type=click.Choice(list(METHODS)),
-              help="How to factorize; sgd is not private.")  # fmt: skip
-@click.option("--feedback", default="explicit", show_default=True, type=click.Choice(["explicit", "implicit"]),
-              help="What counts: ratings, or which items people have, whatever the rating.")  # fmt: skip
+@click.option(
+    "--method",
+    default="als",
+    show_default=True,
+    type=click.Choice(list(METHODS)),
+    help="How to factorize; sgd is not private.",
+)
+@click.option(
+    "--feedback",
+    default="explicit",
+    show_default=True,
+    type=click.Choice(["explicit", "implicit"]),
+    help="What counts: ratings, or which items people have, whatever the rating.",
+)
 @private_options
 @profile_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
@@ -51,15 +61,26 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
 @folder_option("--out", "out", "Where to save the release.")
 @folder_option("--checkpoint", "checkpoint_folder", "Where to keep snapshots of the run. Sensitive.")
-@click.option("--checkpoint-every", type=int, metavar="N",
-              help="Epochs per snapshot, 1 by default; a private run takes one after every round.")  # fmt: skip
+@click.option(
+    "--checkpoint-every",
+    type=int,
+    metavar="N",
+    help="Epochs per snapshot, 1 by default; a private run takes one after every round.",
+)
 @click.option("--checkpoint-minutes", type=float, metavar="M", help="Also snapshot after this many minutes.")
 @click.option("--resume", is_flag=True, help="Resume from the newest snapshot in --checkpoint, if there is one.")
 @folder_option("--model", "model", "Where to save the whole model, user factors included. Sensitive.")
 @data_options
 @json_option
-@grouped(asked=MethodOptions, privacy=PrivacyOptions, profiles=ProfileOptions, chains=ChainOptions,
-         split=SplitOptions, snapshots=CheckpointOptions, saving=Saving)  # fmt: skip
+@grouped(
+    asked=MethodOptions,
+    privacy=PrivacyOptions,
+    profiles=ProfileOptions,
+    chains=ChainOptions,
+    split=SplitOptions,
+    snapshots=CheckpointOptions,
+    saving=Saving,
+)
 def train(
     data: str,
     asked: MethodOptions,
@@ -102,9 +123,7 @@ def train(
         callbacks = [lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")]
         arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, chains.chains)
         run = plan.run(arguments)
-    report = report_of(
-        run, method, seconds=time.perf_counter() - began, out=saving.out, user_budgets=user_budgets
-    )  # fmt: skip
+    report = report_of(run, method, seconds=time.perf_counter() - began, out=saving.out, user_budgets=user_budgets)
     draw_traces(run, chains)
     if as_json:
         print_json(report)

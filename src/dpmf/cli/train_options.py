@@ -18,21 +18,44 @@ if TYPE_CHECKING:
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
 
-private_options = all_of([
-    click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
-    click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
-    click.option("--mode", type=click.Choice(["certified", "paper"]), default="certified", show_default=True,
-                 help="What guarantee: proven here, or claimed by a paper."),
-    click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove",
-                 show_default=True, help="Which data sets should look alike."),
-    click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
-    click.option("--user-budgets", type=click.Path(path_type=Path), metavar="FILE",
-                 help="CSV of user,epsilon: who wants a smaller epsilon than the others."),
-    click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE",
-                 help="Enter what is released here, before it is."),
-    click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
-    click.option("--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."),
-])  # fmt: skip
+private_options = all_of(
+    [
+        click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
+        click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
+        click.option(
+            "--mode",
+            type=click.Choice(["certified", "paper"]),
+            default="certified",
+            show_default=True,
+            help="What guarantee: proven here, or claimed by a paper.",
+        ),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Which data sets should look alike.",
+        ),
+        click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
+        click.option(
+            "--user-budgets",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="CSV of user,epsilon: who wants a smaller epsilon than the others.",
+        ),
+        click.option(
+            "--ledger",
+            "ledger_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Enter what is released here, before it is.",
+        ),
+        click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
+        click.option(
+            "--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."
+        ),
+    ]
+)
 
 
 def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:

@@ -92,9 +92,15 @@ def budget_spent(courses: Mapping[str, Spending], ax: Any = None) -> Any:
         label = f"{name} (δ = {course.delta:g}, {course.neighbours})"
         every_round = len(course.rounds) == course.rounds[-1] + 1
         ax.plot(
-            course.rounds, course.epsilons, drawstyle="steps-post" if every_round else "default", color=colour,
-            marker=marker, markevery=course.ends, label=label, lw=1.8 - 0.2 * (place % 4),
-        )  # fmt: skip
+            course.rounds,
+            course.epsilons,
+            drawstyle="steps-post" if every_round else "default",
+            color=colour,
+            marker=marker,
+            markevery=course.ends,
+            label=label,
+            lw=1.8 - 0.2 * (place % 4),
+        )
     ax.set(xlabel="rounds released", ylabel=f"ε per {units[0]}, of all rounds so far", ylim=(0, None))
     ax.xaxis.get_major_locator().set_params(integer=True)
     legend_below(ax)
