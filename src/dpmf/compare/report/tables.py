@@ -18,7 +18,7 @@ from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point
 
 FIGURES = ("method", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
-BRIEF = ("method", "ε", "rmse", "from", "to", "recall@10", "ndcg@10", "seconds", "runs")
+BRIEF = ("method", "ε", "rmse", "min", "max", "recall@10", "ndcg@10", "seconds", "runs")
 _NAMES = {
     OWN_MEAN: "per-user mean",
     POPULAR: "popular, not private",
