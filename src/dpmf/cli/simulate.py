@@ -26,6 +26,7 @@ _FOR = {  # the scenarios and modes that each option is for
     "alone": ("--without-third-party", ("s2",), ("paper",)),
     "dropouts": ("--dropouts", ("s2", "s3"), ("certified",)),
     "colluders": ("--colluders", ("s2", "s3"), ("certified",)),
+    "method": ("--method", ("s2", "s3"), ("certified",)),
     "delta": ("--delta", ("s2", "s3"), ("certified",)),
     "ledger_file": ("--ledger", ("s2", "s3"), ("certified",)),
     "cap": ("--cap", ("s2", "s3"), ("certified",)),
@@ -39,7 +40,7 @@ _RANGES = {
     "dropouts": ("--dropouts", 0.0, 0.99),
     "colluders": ("--colluders", 0.0, 0.99),
 }
-_SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as they are
+_SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan takes as they are
 
 
 @click.command()
@@ -58,6 +59,7 @@ _SETTINGS = (*_RANGES, "items_public", "seed")  # options that a plan takes as t
     show_default=True,
     help="Which guarantee: proven here, or claimed by the paper.",
 )
+@click.option("--method", metavar="NAME", help="What a certified run computes: als unless given, or another method.")
 @click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' explicitly asks for no noise.")
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."

@@ -8,6 +8,7 @@ dpmf.errors.InvalidArgument: n_factors=0 must be a number greater than 0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dpmf.engine.store import AnyRatings
@@ -47,6 +48,20 @@ def fraction(name: str, value: float) -> None:
     """Refuse what is not a number from 0 to below 1."""
     if not (_is_number(value) and 0 <= value < 1):
         raise InvalidArgument(f"{name}={value!r} is not a fraction: give 0 or a number below 1, such as 0.1")
+
+
+def check_given(method: object, check: Callable[[str, Any], None], *names: str) -> None:
+    """Check fields that are not left open."""
+    for name in names:
+        if getattr(method, name) is not None:
+            check(name, getattr(method, name))
+
+
+def check_sizes(method: object, **most: int) -> None:
+    """Refuse fields that are given and are not whole numbers from 1 to a limit."""
+    for name, limit in most.items():
+        if getattr(method, name) is not None:
+            whole(name, getattr(method, name), most=limit)
 
 
 def check_private(method: Any) -> None:

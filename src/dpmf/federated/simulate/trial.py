@@ -22,7 +22,8 @@ from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScena
 from dpmf.federated.published.outcome import Outcome
 from dpmf.federated.published.scenario import Scenario
 from dpmf.federated.published.simulation import simulate
-from dpmf.methods import ObjectivePerturbation
+from dpmf.methods import ALS, METHODS, ObjectivePerturbation, configure
+from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -69,7 +70,8 @@ def plan_trial(
         mode: "certified" or "paper"; "s1" is always as in the paper.
         epsilon: the budget of a certified run, or what is claimed; infinity for no noise.
         delta: of a certified run.
-        settings: `rounds`, `factors`, and fields of `Scenario` or `CertifiedScenario`; defaults are the scenario's.
+        settings: `rounds`, `factors`, and fields of `Scenario` or `CertifiedScenario`, whose `method` is named here;
+            defaults are the scenario's.
     """
     chosen = dict(settings or {})
     if scenario not in _ROUNDS:
@@ -83,7 +85,23 @@ def plan_trial(
     if "rounds" in chosen:
         chosen["n_epochs"] = chosen.pop("rounds")
     population = _COMING_AND_GOING if scenario == "s3" else {}
-    return CertifiedScenario(Budget(epsilon, delta), **{**population, **chosen})
+    return _certified(epsilon, delta, {**population, **chosen})
+
+
+def _certified(epsilon: float, delta: float, settings: dict[str, Any]) -> CertifiedScenario:
+    """Return the certified protocol, of private least squares unless another method is named."""
+    name = settings.pop("method", ALS.name)
+    if name == ALS.name:
+        return CertifiedScenario(Budget(epsilon, delta), **settings)
+    possible = {one.name: one for one in METHODS.values() if issubclass(one, CertifiedMethod)}
+    if name not in possible:
+        raise InvalidArgument(f"method {name!r} has no certified protocol: choose from {', '.join(possible)}")
+    fields: dict[str, Any] = {"budget": Budget(epsilon, delta)}
+    fields |= {one: settings.pop(one) for one in ("n_factors", "n_epochs") if one in settings}
+    fields |= {one: settings[one] for one in ("items_public", "seed") if one in settings}
+    method = configure(name, fields)
+    assert isinstance(method, CertifiedMethod)
+    return CertifiedScenario(fields["budget"], **settings, method=method)
 
 
 def _trusted(epsilon: float, settings: Mapping[str, Any]) -> ObjectivePerturbation:
@@ -101,7 +119,10 @@ def _trusted(epsilon: float, settings: Mapping[str, Any]) -> ObjectivePerturbati
 
 def n_rounds(plan: Plan) -> int:
     """Return the number of rounds that a plan reports on."""
-    rounds = plan.rounds if isinstance(plan, Scenario) else plan.n_epochs
+    if isinstance(plan, CertifiedScenario):
+        rounds = plan.learner.n_turns
+    else:
+        rounds = plan.rounds if isinstance(plan, Scenario) else plan.n_epochs
     if rounds is None:
         raise InvalidArgument("n_epochs is not set: plan a trial with a number of rounds")
     return rounds

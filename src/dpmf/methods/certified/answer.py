@@ -12,17 +12,18 @@ Integers add up to the same total in any order, so sums are the same for any num
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.layout import equal_masses
 from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.threads import run_tasks
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
-from dpmf.methods.certified.sums import over_people
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
@@ -170,6 +171,12 @@ class RatingsAnswerer:
 
         over_people(people.solving, measure, _ERROR_TASKS, self._n_threads)
         return float(squared.sum())
+
+
+def over_people(rated: Rated, work: Callable[[int, int, int], Any], n_tasks: int, n_threads: int) -> None:
+    """Call work(task, first, last) for ranges of people with about the same number of ratings."""
+    starts = equal_masses(np.diff(rated.indptr) + 1, n_tasks).tolist()
+    run_tasks(lambda task: work(task, starts[task], starts[task + 1]), n_tasks, n_threads)
 
 
 def _of_users(rated: Rated, chosen: Integers) -> Ratings:

@@ -142,6 +142,8 @@ class StagedRun:
             facts: dict[str, Any] = {"history": [asdict(record) for record in history], "seconds": seconds}
             if not answered:
                 facts["answered"] = False
+            if stage.round is not None and public.fit_after(stage) is None:  # else it takes everybody's own part
+                facts["error"] = partner.error(None)
             if self._snapshots is not None:  # at once, before users compute their part: it cannot be found again
                 self._snapshots.save(place + 1, public.state(), facts)
             rounds = len(history)
@@ -175,17 +177,24 @@ class StagedRun:
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {error}") from None
         if self._found.facts.get("answered", True):
-            self._record(self._stages[self._finished - 1], public, partner, seconds, history)
+            stage, stored = self._stages[self._finished - 1], self._found.facts.get("error")
+            self._record(stage, public, partner, seconds, history, stored)
         return history
 
     def _record(
-        self, stage: Stage, public: PublicHalf, partner: Partner, seconds: float, history: list[EpochRecord]
+        self,
+        stage: Stage,
+        public: PublicHalf,
+        partner: Partner,
+        seconds: float,
+        history: list[EpochRecord],
+        error: float | None = None,
     ) -> None:
-        """Append the record of a round."""
+        """Append the record of a round, with its training error if that was stored."""
         if stage.round is None:
             return
         began = time.perf_counter()
-        error = partner.error(public.fit_after(stage))
+        error = partner.error(public.fit_after(stage)) if error is None else error
         history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
 
 

@@ -26,7 +26,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.steps import PublicSteps, SteppingMethod
-from dpmf.methods.checks import check_private, not_negative, positive, whole
+from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive
 from dpmf.methods.gaussian import certified
 from dpmf.methods.gaussian.claim import Claim, claim_section, eps_i_for
 from dpmf.methods.gaussian.defaults import MEANINGLESS, ClaimSettings, Settings, defaults_for
@@ -91,13 +91,9 @@ class GaussianGD(SteppingMethod):
 
     def __post_init__(self) -> None:
         check_private(self)
-        for name, check in (("learning_rate", positive), ("regularization", not_negative), ("clip", positive),
-                            ("eps_i", positive), ("tolerance", positive)):  # fmt: skip
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS)):  # fmt: skip
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), least=least, most=most)
+        check_given(self, positive, "learning_rate", "clip", "eps_i", "tolerance")
+        check_given(self, not_negative, "regularization")
+        check_sizes(self, n_factors=MOST_FACTORS, n_epochs=MOST_EPOCHS)
         for name in ("delta_i", "delta_r"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1):

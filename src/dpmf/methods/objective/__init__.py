@@ -27,7 +27,7 @@ from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import Callback, Method, RunOptions, Section
-from dpmf.methods.checks import check_private, not_negative, positive, whole
+from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive
 from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.objective.certified import fit_certified
 from dpmf.methods.objective.profiles import Profiles
@@ -100,12 +100,9 @@ class ObjectivePerturbation(Method):
 
     def __post_init__(self) -> None:
         check_private(self)
-        for name, check in (("learning_rate", positive), ("regularization", not_negative)):
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS)):  # fmt: skip
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), least=least, most=most)
+        check_given(self, positive, "learning_rate")
+        check_given(self, not_negative, "regularization")
+        check_sizes(self, n_factors=MOST_FACTORS, n_epochs=MOST_EPOCHS)
         if self.solver not in (None, "exact", "steps"):
             raise InvalidArgument(f"solver={self.solver!r} is not known: choose exact or steps")
         for name in _MEANINGLESS[self.kind]:

@@ -24,9 +24,9 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.resources import Resources
 from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import Callback, Method, RunOptions
+from dpmf.methods.base import Callback, Method, RunOptions, settings_of
 from dpmf.methods.checks import fraction, not_negative, positive, whole
-from dpmf.methods.sgd.defaults import suggested
+from dpmf.methods.sgd.defaults import Settings, suggested
 from dpmf.methods.sgd.descent import Descent, counts_of
 from dpmf.methods.sgd.stopping import EarlyStopping
 from dpmf.methods.snapshots import restore, save, snapshots_of
@@ -34,7 +34,6 @@ from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
-_LAST_RATE = 0.02  # of the first, where a linear decay ends
 MOST_FACTORS = 1 << 16
 _USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which learning rate and penalty are stated; others are converted
 
@@ -127,8 +126,7 @@ class SGD(Method):
         callbacks: tuple[Callback, ...],
         checkpoint: Checkpoint | None,
     ) -> Model:
-        assert self.learning_rate is not None
-        assert self.regularization is not None
+        settings = self.resolve()
         training, held_out = ratings, None
         if self.validation:
             if isinstance(ratings, StoredRatings):
@@ -142,12 +140,12 @@ class SGD(Method):
         state = self._start(training, resources)
         state.forget_unrated(*counts_of(training))
         watch = None if held_out is None else EarlyStopping(state, held_out, self.patience, resources.n_threads)
-        settings, mean = {"name": "sgd", **self.facts()}, state.grid.mean
-        with snapshots_of(checkpoint, settings, training, state.grid.fingerprint, mean=mean) as snapshots:
+        same, mean = {"name": "sgd", **self.facts()}, state.grid.mean
+        with snapshots_of(checkpoint, same, training, state.grid.fingerprint, mean=mean) as snapshots:
             history = restore(snapshots, state.tensors(), None if watch is None else watch.restore)
             while len(history) < self.n_epochs and not (watch is not None and watch.exhausted):
                 epoch = len(history) + 1
-                record = state.run_epoch(epoch, self.rate(epoch), self.regularization, resources.executor)
+                record = state.run_epoch(epoch, settings.rate(epoch), settings.regularization, resources.executor)
                 history.append(record if watch is None else watch.measure(record))
                 if snapshots is not None and (snapshots.is_due(epoch) or epoch == self.n_epochs):
                     tensors, facts = ({}, {}) if watch is None else watch.progress()
@@ -159,12 +157,13 @@ class SGD(Method):
             watch.restore_best()
         return self._model(ratings, state, tuple(history))
 
+    def resolve(self) -> Settings:
+        """Return the settings of epochs, with everything chosen: see `chosen_for`."""
+        return settings_of(Settings, self.facts())
+
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
-        assert self.learning_rate is not None
-        if self.decay == "linear":
-            return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
-        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
+        return self.resolve().rate(epoch)
 
     def _start(self, ratings: Ratings | StoredRatings, resources: Resources) -> Descent:
         unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
@@ -183,7 +182,7 @@ class SGD(Method):
         )
 
     def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
-        assert self.regularization is not None
+        penalty = self.resolve().regularization
         user_factors, user_biases = state.user_side()
         item_factors, item_biases = state.item_side()
         release = Release(
@@ -193,7 +192,7 @@ class SGD(Method):
             item_factors=item_factors,
             item_biases=item_biases,
             # SGD applies the penalty once per rating, so a person's own fit does the same.
-            ridge=Ridge(bias=self.regularization, factors=self.regularization * state.unit, exponent=1.0),
+            ridge=Ridge(bias=penalty, factors=penalty * state.unit, exponent=1.0),
             configuration=self.configuration(),
             guarantee=Guarantee.none(),
         )

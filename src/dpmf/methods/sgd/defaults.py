@@ -11,8 +11,13 @@ follow from x = 1 / (ratings per user) + 1 / (ratings per item), by rules fitted
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 
+_LAST_RATE = 0.02  # of the first, where a linear decay ends
 _RATES = (0.008, 0.02)  # lowest and highest
 _MOST_PENALTY = 0.065
 
@@ -27,3 +32,19 @@ def suggested(n_ratings: int, n_users: int, n_items: int) -> tuple[float, float]
     sparsity = n_users / n_ratings + n_items / n_ratings
     rate = float(np.clip(400 * sparsity**2, *_RATES))
     return rate, min(216 * sparsity**1.85, _MOST_PENALTY)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What epochs are given; attributes as those of `SGD`."""
+
+    n_epochs: int
+    learning_rate: float
+    regularization: float
+    decay: float | Literal["linear"]
+
+    def rate(self, epoch: int) -> float:
+        """Return eta in an epoch, counted from 1."""
+        if self.decay == "linear":
+            return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
+        return self.learning_rate * math.exp(-self.decay * math.log(epoch))

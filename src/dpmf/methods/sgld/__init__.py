@@ -21,7 +21,7 @@ import contextlib
 import math
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -35,13 +35,13 @@ from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
-from dpmf.methods.checks import check_private, not_negative, positive, whole
+from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound, paid_section
-from dpmf.methods.sgld.defaults import MEANINGLESS, defaults_for, gentle_rate
+from dpmf.methods.sgld.defaults import MEANINGLESS, ChainSettings, ClaimSettings, defaults_for, gentle_rate
 from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld.run import fit_sampled
 from dpmf.model import EpochRecord, Model
@@ -112,15 +112,12 @@ class SGLD(SteppingMethod):
     def __post_init__(self) -> None:
         check_private(self)
         positive("temperature", self.temperature)
-        for name, check in (("learning_rate", positive), ("decay", not_negative), ("regularization", positive),
-                            ("kappa", not_negative), ("rho", positive), ("cap", whole)):  # fmt: skip
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
-                                  ("table", 0, MOST_TABLE)):  # fmt: skip
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), least=least, most=most)
+        check_given(self, positive, "learning_rate", "regularization", "rho")
+        check_given(self, not_negative, "decay", "kappa")
+        check_given(self, whole, "cap")
+        check_sizes(self, n_factors=MOST_FACTORS, n_epochs=MOST_EPOCHS, n_samples=self.n_epochs or MOST_EPOCHS)
+        if self.table is not None:
+            whole("table", self.table, least=0, most=MOST_TABLE)
         if self.budget.is_finite and self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: SGLD protects users")
         kind = "an infinite epsilon" if not self.budget.is_finite else f"mode={self.mode!r}"
@@ -153,15 +150,34 @@ class SGLD(SteppingMethod):
         """Whether users' factors are fitted to their own ratings alone: always."""
         return True
 
-    def facts(self) -> dict[str, Any]:
-        """Return all fields by name, with whatever was left open chosen."""
-        chosen = self.chosen()
-        return {one.name: getattr(chosen, one.name) for one in fields(chosen)}
+    def usual(self) -> Mapping[str, Any]:
+        """Return what is chosen for fields that are left open."""
+        usual = defaults_for(self.kind, self.n_factors, self.n_epochs)
+        if self.kind == "certified" or self.learning_rate is not None:
+            return usual
+        given = {name: getattr(self, name) for name in usual}
+        chosen = {name: usual[name] if value is None else value for name, value in given.items()}
+        widest = None
+        if self.is_private:
+            # In units every scale is as wide, and kappa may be next to nothing: no bound has a larger s than this.
+            claimed = {**chosen, "kappa": 0.0, "temperature": self.temperature}
+            widest = self._bound(settings_of(ClaimSettings, claimed), USUAL_WIDTH)
+        return {**usual, "learning_rate": gentle_rate(chosen["regularization"], widest)}
+
+    def resolve(self) -> ChainSettings:
+        """Return the settings of a chain, whatever was left open chosen from public facts alone."""
+        settings = settings_of(ChainSettings, self.facts())
+        if settings.learning_rate * max(settings.regularization, BIAS_PRIOR) > 1:
+            raise InvalidArgument(
+                f"learning_rate={settings.learning_rate:g} is too large for regularization="
+                f"{settings.regularization:g}: neither it nor their product must exceed 1"
+            )
+        return settings
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
             return self.certify(ratings, options)
-        return fit_sampled(self.chosen(), ratings, options)
+        return fit_sampled(self, ratings, options)
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:
         """Return the public half of a certified run."""
@@ -179,36 +195,13 @@ class SGLD(SteppingMethod):
         """Whether there is a finite epsilon, be it a claim only."""
         return self.budget.is_finite
 
-    def chosen(self) -> SGLD:
-        """Return the same configuration with whatever was left open chosen, from public facts alone."""
-        usual = defaults_for(self.kind, self.n_factors, self.n_epochs)
-        chosen = replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
-        if self.kind == "certified":
-            return chosen
-        assert chosen.regularization is not None
-        if chosen.learning_rate is None:
-            # In units every scale is as wide, and kappa may be next to nothing: no bound has a larger s than this.
-            widest = replace(chosen._bound(USUAL_WIDTH), kappa=0.0) if self.is_private else None
-            chosen = replace(chosen, learning_rate=gentle_rate(chosen.regularization, widest))
-        assert chosen.learning_rate is not None
-        assert chosen.regularization is not None
-        if chosen.learning_rate * max(chosen.regularization, BIAS_PRIOR) > 1:
-            raise InvalidArgument(
-                f"learning_rate={chosen.learning_rate:g} is too large for regularization={chosen.regularization:g}: "
-                "neither it nor their product must exceed 1"
-            )
-        return chosen
-
     def bound(self, scale: Scale) -> Bound:
         """Return how much one user can matter in a private run on a scale."""
-        return self.chosen()._bound(scale.hi - scale.lo)
+        return self._bound(settings_of(ClaimSettings, self.facts()), scale.hi - scale.lo)
 
-    def _bound(self, width: float) -> Bound:
-        assert self.cap is not None
-        assert self.kappa is not None
-        assert self.rho is not None
-        assert self.n_samples is not None
-        return Bound(self.budget.epsilon, width, self.cap, self.kappa, self.rho, self.temperature, self.n_samples)
+    def _bound(self, claimed: ClaimSettings, width: float) -> Bound:
+        limits = claimed.cap, claimed.kappa, claimed.rho
+        return Bound(self.budget.epsilon, width, *limits, claimed.temperature, claimed.n_samples)
 
     @contextlib.contextmanager
     def prepared(
@@ -233,29 +226,19 @@ class SGLD(SteppingMethod):
         self, counted: AnyRatings, weights: NDArray[np.float64], bound: Bound | None, resources: Resources
     ) -> Chain:
         """Return a chain at its start, on what `prepared` returns."""
-        assert self.n_factors is not None
-        assert self.regularization is not None
-        assert self.table is not None
+        settings = self.resolve()
         noise_seed = self.seed if self.noise_seed is None else self.noise_seed
         if self.is_private and self.noise_seed is None:
             noise_seed = secrets.randbits(63)
-        return start_chain(
-            counted, weights, bound, resources, n_factors=self.n_factors, prior=self.regularization,
-            temperature=self.temperature, table_size=self.table, seed=self.seed, noise_seed=noise_seed,
-        )  # fmt: skip
+        return start_chain(counted, weights, bound, resources, settings, seed=self.seed, noise_seed=noise_seed)
 
     def advance(self, chain: Chain, epoch: int, executor: Executor) -> EpochRecord:
-        """Carry out an epoch, counted from 1, with everything chosen."""
-        record = chain.run_epoch(epoch, self.rate(epoch), executor)
+        """Carry out an epoch, counted from 1."""
+        rate = self.resolve().rate(epoch)
+        record = chain.run_epoch(epoch, rate, executor)
         if not self.is_private:
-            chain.learn_priors(epoch, most=1 / self.rate(epoch))
+            chain.learn_priors(epoch, most=1 / rate)
         return record
-
-    def rate(self, epoch: int) -> float:
-        """Return h in an epoch, counted from 1."""
-        assert self.learning_rate is not None
-        assert self.decay is not None
-        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
 
     def paid(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
         """Return what users pay in a private run, for the holder of the data; see `Bound.paid`."""

@@ -103,19 +103,16 @@ def diagnose(
     """
     if n_chains < 2:
         raise InvalidArgument(f"n_chains={n_chains}: one chain says nothing about another, so give at least 2")
-    chosen = method.chosen()
-    assert chosen.n_epochs is not None
-    if chosen.is_private and chosen.mode == "certified":
+    if method.kind == "certified":
         raise InvalidArgument("chains mean nothing with mode='certified', which rests on no convergence")
-    if chosen.n_epochs < 2 * _LEAST_DRAWS:
-        raise InvalidArgument(
-            f"n_epochs={chosen.n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}"
-        )
+    n_epochs = method.resolve().n_epochs
+    if n_epochs < 2 * _LEAST_DRAWS:
+        raise InvalidArgument(f"n_epochs={n_epochs}: too few to compare chains, give at least {2 * _LEAST_DRAWS}")
     traces, resources = [], Resources(thread_count(n_threads))
-    with chosen.prepared(ratings, user_budgets) as (counted, weights, bound):
+    with method.prepared(ratings, user_budgets) as (counted, weights, bound):
         for number in range(n_chains):
-            of_noise = None if chosen.noise_seed is None else _seed_of(number, chosen.noise_seed)
-            apart = replace(chosen, seed=_seed_of(number, chosen.seed), noise_seed=of_noise)
+            of_noise = None if method.noise_seed is None else _seed_of(number, method.noise_seed)
+            apart = replace(method, seed=_seed_of(number, method.seed), noise_seed=of_noise)
             chain = apart.chain_on(counted, weights, bound, resources)
             traces.append(_trace(apart, chain, ratings, resources.executor))
     return Convergence.of(np.array(traces))
@@ -130,9 +127,8 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, executor: Executor) -> 
     layout = chain.state.grid.layout
     users = _first_by_hash(ratings.user_ids.keys[layout.user_order], chain.user_counts > 0)
     items = _first_by_hash(ratings.catalogue.ids.keys[layout.item_order], np.ones(ratings.n_items, np.bool_))
-    assert method.n_epochs is not None
     trace = []
-    for epoch in range(1, method.n_epochs + 1):
+    for epoch in range(1, method.resolve().n_epochs + 1):
         method.advance(chain, epoch, executor)
         state = chain.state
         U, V = state.U[users].astype(np.float64), state.V[items].astype(np.float64)

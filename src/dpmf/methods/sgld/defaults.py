@@ -9,6 +9,7 @@ A kind of run is "none" (not private), "paper" or "certified".
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from dpmf.methods.sgld.claim import Bound
@@ -30,6 +31,35 @@ _RATE = 0.04  # of a rating of weight 1
 _MOST_RATE = 0.1  # where ratings have less
 _PULL = 0.4  # what part of a factor its prior takes away in an epoch at most
 _USUAL_SD = 0.5  # of u_i·v_j under the prior, on a scale as wide as 1 to 5
+
+
+@dataclass(frozen=True)
+class ChainSettings:
+    """What a chain is given; attributes as those of `SGLD`."""
+
+    n_factors: int
+    n_epochs: int
+    learning_rate: float
+    decay: float
+    regularization: float
+    temperature: float
+    n_samples: int
+    table: int
+
+    def rate(self, epoch: int) -> float:
+        """Return h in an epoch, counted from 1."""
+        return self.learning_rate * math.exp(-self.decay * math.log(epoch))
+
+
+@dataclass(frozen=True)
+class ClaimSettings:
+    """What the bound of a claim is made of; attributes as those of `SGLD`."""
+
+    cap: int
+    kappa: float
+    rho: float
+    temperature: float
+    n_samples: int
 
 
 def defaults_for(kind: str, n_factors: int | None, n_epochs: int | None) -> dict[str, Any]:

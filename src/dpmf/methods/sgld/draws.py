@@ -4,8 +4,10 @@ Item factors are averaged over draws. The posterior does not change when factors
 slowly, so draws of consecutive epochs can be averaged without aligning them.
 
 >>> from dpmf.ratings.synthetic import make
->>> settings = {"n_factors": 4, "prior": 2.0, "temperature": 1.0, "table_size": 0, "seed": 0, "noise_seed": 0}
->>> chain = start_chain(make(50, 40), np.ones(50), None, Resources(1), **settings)
+>>> settings = ChainSettings(
+...     n_factors=4, n_epochs=1, learning_rate=0.1, decay=0.0, regularization=2.0, temperature=1.0, n_samples=1, table=0
+... )
+>>> chain = start_chain(make(50, 40), np.ones(50), None, Resources(1), settings, seed=0, noise_seed=0)
 >>> averages = Averages.start(chain)
 >>> averages.add(chain)
 >>> averages.item_factors.shape
@@ -30,6 +32,7 @@ from dpmf.methods.foldin import folded
 from dpmf.methods.sgd.descent import Descent, counts_of
 from dpmf.methods.sgld.chain import Chain, Density
 from dpmf.methods.sgld.claim import Bound
+from dpmf.methods.sgld.defaults import ChainSettings
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
@@ -47,11 +50,8 @@ def start_chain(
     weights: Array,
     bound: Bound | None,
     resources: Resources,
+    settings: ChainSettings,
     *,
-    n_factors: int,
-    prior: float,
-    temperature: float,
-    table_size: int,
     seed: int,
     noise_seed: int,
 ) -> Chain:
@@ -62,13 +62,10 @@ def start_chain(
         weights: of all users.
         bound: of a private run; None otherwise.
         resources: threads and memory.
-        n_factors: K.
-        prior: the initial precision of the priors.
-        temperature: of the chain.
-        table_size: of the table of normal numbers; 0 for none.
+        settings: of the chain; the precision of the priors is its initial one.
         seed, noise_seed: of start and order, and of the noise.
     """
-    scale = ratings.scale
+    scale, temperature, prior = ratings.scale, settings.temperature, settings.regularization
     unit = (scale.hi - scale.lo) / USUAL_WIDTH
     if isinstance(ratings, StoredRatings):
         grid: BlockGrid | BlockFile = ratings.blocks
@@ -77,7 +74,8 @@ def start_chain(
     # A private run learns little, so it starts from a draw of the prior and has nothing to unlearn.
     sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
     keys, folder = (ratings.user_ids.keys, ratings.catalogue.ids.keys), resources.user_folder
-    state = Descent.start(grid, *keys, n_factors=n_factors, sd=sd, unit=unit, seed=seed, user_folder=folder)
+    K = settings.n_factors
+    state = Descent.start(grid, *keys, n_factors=K, sd=sd, unit=unit, seed=seed, user_folder=folder)
     if bound is None:
         density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
     else:
@@ -90,7 +88,7 @@ def start_chain(
         weights,
         density,
         prior=prior,
-        table_size=table_size,
+        table_size=settings.table,
         noise_seed=noise_seed,
         every_item=bound is not None,
     )

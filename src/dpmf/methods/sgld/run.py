@@ -25,19 +25,17 @@ logger = logging.getLogger(__name__)
 
 
 def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model:
-    """Run a chain, and return the model of its draws; the method has every choice made."""
-    assert method.n_factors is not None
-    assert method.n_epochs is not None
-    assert method.n_samples is not None
+    """Run a chain, and return the model of its draws."""
+    settings = method.resolve()
     guarantee = _guarantee(method, ratings, options.user_budgets)
     with method.prepared(ratings, options.user_budgets) as (counted, weights, bound):
         resources = Resources(options.n_threads)
         if isinstance(counted, StoredRatings):
-            resources = Resources.for_factors(counted, method.n_factors, options.n_threads)
+            resources = Resources.for_factors(counted, settings.n_factors, options.n_threads)
         chain = method.chain_on(counted, weights, bound, resources)
         averages = Averages.start(chain)
         tensors = {**chain.tensors(), **averages.tensors()}
-        epochs, draws = method.n_epochs, method.n_samples
+        epochs, draws = settings.n_epochs, settings.n_samples
 
         def advance(epoch: int) -> EpochRecord:
             record = method.advance(chain, epoch, resources.executor)
@@ -46,8 +44,8 @@ def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model
             return record
 
         claim = ClaimedRelease(guarantee, ratings.name or "release", options.ledger) if method.is_private else None
-        settings = {"name": "sgld", **method.facts(), "budget": str(method.budget), "weights": checksum_of((weights,))}
-        with snapshots_of(options.checkpoint, settings, counted, chain.state.grid.fingerprint) as snapshots:
+        same = {"name": "sgld", **method.facts(), "budget": str(method.budget), "weights": checksum_of((weights,))}
+        with snapshots_of(options.checkpoint, same, counted, chain.state.grid.fingerprint) as snapshots:
             history = carry_out(
                 snapshots, lambda: tensors, advance, lambda history: len(history) >= epochs, options.callbacks, claim
             )
@@ -57,11 +55,10 @@ def fit_sampled(method: SGLD, ratings: AnyRatings, options: RunOptions) -> Model
 def _guarantee(method: SGLD, ratings: AnyRatings, user_budgets: Mapping[Any, float] | None) -> Guarantee:
     if not method.is_private:
         return Guarantee.none()
-    assert method.table is not None
     declared(ratings, method.items_public)
     guarantee = method.bound(ratings.scale).guarantee(
         method.budget,
-        table_size=method.table,
+        table_size=method.resolve().table,
         seeded=method.noise_seed is not None,
         personal=bool(user_budgets),
         assumptions=public_facts(ratings.catalogue),

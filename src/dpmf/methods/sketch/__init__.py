@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,12 +29,23 @@ from dpmf.kernels.sketch import MOST_ROWS, SketchStep
 from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.steps import Centre, SteppingMethod
-from dpmf.methods.checks import check_private, declared, fraction, not_negative, positive, public_facts, whole
+from dpmf.methods.checks import (
+    check_given,
+    check_private,
+    check_sizes,
+    declared,
+    fraction,
+    not_negative,
+    positive,
+    public_facts,
+    whole,
+)
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings
 from dpmf.methods.sketch.certified import PublicSketch, sketched_plan
 from dpmf.methods.sketch.claim import claim_of
+from dpmf.methods.sketch.defaults import MEANINGLESS, STREAM, EpochSettings, defaults_for
 from dpmf.methods.sketch.run import fit_sketch
 from dpmf.methods.sketch.stream import SketchStream
 from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
@@ -43,20 +54,6 @@ from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Ratings, Scale
 
 MOST_FACTORS, MOST_EPOCHS, MOST_WIDTH = 1 << 16, 1 << 20, (1 << 31) - 1
-_MEANINGLESS = {
-    "none": ("sampling_rate", "n_samples", "cap", "noise_seed"),
-    "paper": ("sampling_rate", "n_samples", "cap", "noise_seed"),
-    "certified": ("decay", "biases"),
-}
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "none": {"n_factors": 16, "n_epochs": 60, "decay": "linear", "biases": "sketch"},
-    "paper": {"n_factors": 16, "n_epochs": 100, "decay": "linear", "biases": "means"},
-    "certified": {
-        "n_factors": 8, "n_epochs": 50, "sampling_rate": 0.2, "learning_rate": 0.5, "regularization": 1.0,
-    },
-}  # fmt: skip
-_STREAM_RATE, _STREAM_PENALTY = 0.02, 0.03  # where no ratings are there yet to choose by
-_LAST_RATE = 0.02  # of the first, where a linear decay ends
 _START_SD = 0.01  # of u_i·v_j, on a scale as wide as 1 to 5
 
 
@@ -115,25 +112,22 @@ class Sketch(SteppingMethod):
         check_private(self)
         whole("depth", self.depth, most=MOST_ROWS)
         positive("gain", self.gain)
-        for name, check in (("learning_rate", positive), ("regularization", not_negative), ("cap", whole)):
-            if getattr(self, name) is not None:
-                check(name, getattr(self, name))
-        for name, least, most in (("n_factors", 1, MOST_FACTORS), ("n_epochs", 1, MOST_EPOCHS),
-                                  ("n_samples", 1, self.n_epochs or MOST_EPOCHS),
-                                  ("width", 1, MOST_WIDTH)):  # fmt: skip
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), least=least, most=most)
+        check_given(self, positive, "learning_rate")
+        check_given(self, not_negative, "regularization")
+        check_given(self, whole, "cap")
+        check_sizes(self, n_factors=MOST_FACTORS, n_epochs=MOST_EPOCHS, width=MOST_WIDTH)
+        check_sizes(self, n_samples=self.n_epochs or MOST_EPOCHS)
         if self.decay not in (None, "linear"):
             not_negative("decay", self.decay)  # type: ignore[arg-type]
-        for name, known in (("query", ("mean", "median")), ("biases", (None, "sketch", "means", "none")),
-                            ("mode", ("certified", "paper"))):  # fmt: skip
+        choices = {"query": ("mean", "median"), "biases": (None, "sketch", "means", "none")}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 choice = " or ".join(str(one) for one in known if one is not None)
                 raise InvalidArgument(f"{name}={getattr(self, name)!r} is not known: choose {choice}")
         if self.width is not None and self.gain != 1:
             raise InvalidArgument(f"gain={self.gain!r} chooses a width, and width={self.width} is given: leave one out")
         kind = "an infinite epsilon" if not self.is_private else f"mode={self.mode!r}"
-        for name in _MEANINGLESS[self.kind]:
+        for name in MEANINGLESS[self.kind]:
             if getattr(self, name) is not None:
                 raise InvalidArgument(f"{name} means nothing with {kind}: leave it out")
         if self.kind == "paper" and self.budget.neighbours != "add-remove":
@@ -170,7 +164,7 @@ class Sketch(SteppingMethod):
     @property
     def n_turns(self) -> int | None:
         """How many epochs, or steps, there are."""
-        return self._usual().n_epochs
+        return int(self.facts()["n_epochs"])
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
@@ -189,12 +183,9 @@ class Sketch(SteppingMethod):
         plan, how = sketched_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
         return PublicSketch(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
 
-    def facts(self) -> dict[str, Any]:
-        """Return all fields by name, with whatever was left open chosen where that can be done beforehand."""
-        chosen = self._usual()
-        if self.kind == "certified":
-            chosen = replace(chosen, n_samples=chosen.n_samples or -(-(chosen.n_epochs or 1) // 2))
-        return {one.name: getattr(chosen, one.name) for one in fields(chosen)}
+    def usual(self) -> Mapping[str, Any]:
+        """Return what is chosen for fields that are left open, as far as that can be done beforehand."""
+        return defaults_for("paper" if self.mode == "paper" else self.kind, self.n_epochs)
 
     def stream(self, scale: Scale | Sequence[float] | str) -> SketchStream:
         """Return a learner that takes ratings batch by batch; see `dpmf.methods.sketch.stream`."""
@@ -209,65 +200,57 @@ class Sketch(SteppingMethod):
             raise InvalidArgument("a stream needs width=…: nobody knows yet how many users and items will come")
         if self.biases == "means":
             raise InvalidArgument("biases='means' needs all ratings at once: a stream has biases='sketch' or 'none'")
-        chosen = replace(
-            self._usual(),
-            biases=self.biases or "sketch",
-            learning_rate=self.learning_rate or _STREAM_RATE,
-            regularization=_STREAM_PENALTY if self.regularization is None else self.regularization,
-        )
-        return SketchStream(chosen, Scale.of(scale))
+        return SketchStream(self._chosen(STREAM), Scale.of(scale))
 
     def chosen_for(self, ratings: Ratings) -> Sketch:
         """Return the same configuration with whatever was left open chosen, for a run that is not certified."""
         per_user, per_item = counts_of(ratings)
         rate, penalty = suggested(len(ratings), int(np.count_nonzero(per_user)), int(np.count_nonzero(per_item)))
-        return replace(
-            self._usual(),
-            learning_rate=rate if self.learning_rate is None else self.learning_rate,
-            regularization=penalty if self.regularization is None else self.regularization,
-        )
+        return self._chosen({"learning_rate": rate, "regularization": penalty})
 
-    def _usual(self) -> Sketch:
-        usual = _DEFAULTS["paper" if self.mode == "paper" else self.kind]  # without a threshold, too
+    def _chosen(self, more: Mapping[str, Any]) -> Sketch:
+        usual = {**self.usual(), **more}
         return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
 
     def width_for(self, n_ids: int) -> int:
-        """Return w for so many users and items; in mode "certified" items alone are in the sketch."""
-        n_factors = self._usual().n_factors
-        assert n_factors is not None
+        """Return w for a number of users and items; in mode "certified" items alone are in the sketch."""
+        n_factors = int(self.facts()["n_factors"])
         return width_for(n_ids, n_factors, self.depth, self.gain) if self.width is None else self.width
 
     def table_for(self, n_users: int, n_items: int, scale: Scale) -> CountSketch:
         """Return the table at its start, with everything chosen."""
-        assert self.n_factors is not None
-        sd = math.sqrt(_START_SD) / self.n_factors**0.25
+        facts = self.facts()
         return CountSketch.start(
-            depth=self.depth, width=self.width_for(n_users + n_items), n_factors=self.n_factors,
-            biased=self.biases == "sketch", median=self.query == "median", sd=sd, unit=unit_of(scale),
+            depth=self.depth,
+            width=self.width_for(n_users + n_items),
+            n_factors=facts["n_factors"],
+            biased=facts["biases"] == "sketch",
+            median=self.query == "median",
+            sd=math.sqrt(_START_SD) / facts["n_factors"] ** 0.25,
+            unit=unit_of(scale),
             seed=self.seed,
-        )  # fmt: skip
+        )
+
+    def resolve(self) -> EpochSettings:
+        """Return the settings of epochs, with everything chosen: see `chosen_for`."""
+        return settings_of(EpochSettings, self.facts())
 
     def step(self, epoch: int, mean: float, scale: Scale) -> SketchStep:
         """Return the numbers of an epoch, counted from 1, in units; e²/2 counts up to epsilon in the ratings' own."""
-        assert self.regularization is not None
-        unit = unit_of(scale)
-        return SketchStep.of(mean / unit, self.rate(epoch), self.regularization, 2 * self.budget.epsilon / unit**2)
+        unit, settings = unit_of(scale), self.resolve()
+        most = 2 * self.budget.epsilon / unit**2
+        return SketchStep.of(mean / unit, settings.rate(epoch), settings.regularization, most)
 
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
-        assert self.learning_rate is not None
-        assert self.n_epochs is not None
-        passed = (epoch - 1) / self.n_epochs
-        if isinstance(self.decay, int | float):
-            return self.learning_rate / (1 + self.decay * passed)
-        return self.learning_rate * max(1 - passed, _LAST_RATE)
+        return self.resolve().rate(epoch)
 
     def guarantee(self, assumptions: Sequence[str]) -> Guarantee:
         """Return what is claimed of a run that is not certified."""
         if not self.is_private:
             return Guarantee.none()
         sized = self.width is None or self.learning_rate is None or self.regularization is None
-        means = self._usual().biases == "means"
+        means = self.facts()["biases"] == "means"
         return claim_of(self.budget.epsilon, exact_means=means, data_sized=sized, assumptions=assumptions)
 
     def report(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:

@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 def fit_sketch(method: Sketch, ratings: Ratings, options: RunOptions, guarantee: Guarantee) -> Model:
     """Return a model that is not certified; the method has every choice made."""
-    assert method.n_epochs is not None
     grid = BlockGrid.build(ratings, n_threads=options.n_threads)
     table = method.table_for(ratings.n_users, ratings.n_items, ratings.scale)
     means = exact_means(ratings, grid.mean) if method.biases == "means" else None
     known = (NOTHING_KNOWN, NOTHING_KNOWN) if means is None else _in_units(means, table.unit)
-    epochs = method.n_epochs
+    epochs = method.resolve().n_epochs
 
     def advance(epoch: int) -> EpochRecord:
         step = method.step(epoch, grid.mean, ratings.scale)
@@ -113,7 +112,6 @@ def _model(
     history: tuple[EpochRecord, ...],
     n_threads: int,
 ) -> Model:
-    assert method.regularization is not None
     U, b = table.read(USERS, ratings.user_ids.keys, n_threads)
     V, c = table.read(ITEMS, ratings.catalogue.ids.keys, n_threads)
     if means is not None:
@@ -128,7 +126,7 @@ def _model(
         mean=mean,
         item_factors=V,
         item_biases=c,
-        ridge=ridge_of(method.regularization, table.unit),
+        ridge=ridge_of(method.resolve().regularization, table.unit),
         configuration=method.configuration(),
         guarantee=guarantee,
     )

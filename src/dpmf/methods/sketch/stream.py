@@ -112,14 +112,13 @@ class SketchStream:
         """Return the items of a catalogue as they are read now, to fold people in, recommend or save."""
         items = catalogue if isinstance(catalogue, Items) else Items.of(catalogue)
         factors, biases = self.table.read(ITEMS, items.ids.keys)
-        assert self.method.regularization is not None
         return Release(
             items=items,
             scale=self.scale,
             mean=self.scale.middle,
             item_factors=factors,
             item_biases=biases,
-            ridge=ridge_of(self.method.regularization, self.table.unit),
+            ridge=ridge_of(self.method.resolve().regularization, self.table.unit),
             configuration=self.method.configuration(),
             guarantee=self.method.guarantee(public_facts(items)),
         )
@@ -131,7 +130,6 @@ class SketchStream:
         """
         with new_folder(Path(folder), may_replace=(_TENSOR_FILE, _FACTS_FILE, _WARNING_FILE), mode=0o700) as work:
             save_tensors(work / _TENSOR_FILE, {"cells": self.table.cells})
-            assert self.method.budget is not None
             facts = {
                 "format": "dpmf-sketch-stream",
                 "version": FORMAT_VERSION,
