@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.compare.measure import RankedParts, measured
+from dpmf.compare.measurement import RankedParts, measure
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
@@ -98,15 +98,9 @@ def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
 
 
 def test_splits_and_neighbours_are_those_asked_for(small_ratings: Ratings, table: Table) -> None:
-    plan = plan_of(
-        1.0,
-        repeats=1,
-        how="per-user",
-        holdout=0.3,
-        neighbours="replace",
-        methods=("als", "sketch"),
-        settings={**QUICK, "sketch": {"n_epochs": 1}},
-    )
+    points = *points_of(["als"], ["certified"], [1.0]), *points_of(["sketch"], ["paper"], [1.0])
+    settings = {**QUICK, "sketch": {"n_epochs": 1}}
+    plan = Sweep(points, repeats=1, how="per-user", holdout=0.3, neighbours="replace", settings=settings)
     rows = {(row.method, row.mode): row for row in sweep(plan, small_ratings, table, n_threads=1)}
     train, test = small_ratings.split(0.3, seed=0, how="per-user")
     assert rows[OWN_MEAN, "none"].rmse == rmse(baseline_errors(train, test))
@@ -130,7 +124,7 @@ def test_a_run_that_diverges_is_not_a_result(small_ratings: Ratings, table: Tabl
 
 
 def test_lists_are_made_for_the_same_people_every_time(small_ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmf.compare.measure.MOST_RANKED", 10)
+    monkeypatch.setattr("dpmf.compare.measurement.MOST_RANKED", 10)
     first, again, other = (RankedParts.of(small_ratings, Split(0.2, seed=seed)) for seed in (1, 1, 2))
     assert np.count_nonzero(np.diff(first.ranked.indptr)) == 10
     assert (first.ranked.indptr == again.ranked.indptr).all()
@@ -195,9 +189,9 @@ def test_nothing_is_run_twice_and_more_can_be_added(
 
     def counted(method: Any, parts: Any, row: Row, *how: Any, **more: Any) -> Row:
         ran.append(f"{row.method} {row.asked:g} {row.repeat}")
-        return measured(method, parts, row, *how, **more)
+        return measure(method, parts, row, *how, **more)
 
-    monkeypatch.setattr("dpmf.compare.sweep.measured", counted)
+    monkeypatch.setattr("dpmf.compare.sweep.measure", counted)
     sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert ran == ["sgd inf 0", "als 1 0"]
     first = table.path.read_bytes()
@@ -231,7 +225,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
         raise InvalidArgument("it has diverged")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpmf.compare.sweep.measured", broken)
+        patch.setattr("dpmf.compare.sweep.measure", broken)
         rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert {row.error for row in rows} == {"", "it has diverged"}
     rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)

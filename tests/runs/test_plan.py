@@ -14,10 +14,10 @@ from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
+from dpmf.runs.outputs import Outputs
 from dpmf.runs.parts import Split
 from dpmf.runs.plan import Plan
 from dpmf.runs.report import report_of
-from dpmf.runs.saving import Saving
 from dpmf.runs.training import Arguments, train_and_test
 
 QUICK = SGD(n_factors=2, n_epochs=2)
@@ -27,8 +27,8 @@ def test_results_are_saved_and_the_same_with_little_memory(data_folder: Path, tm
     saved = []
     for memory in (None, 1000):
         folder = tmp_path / str(memory)
-        saving = Saving(folder / "release", folder / "model")
-        plan = Plan(QUICK, str(data_folder), split=Split(0.2, seed=3), memory=memory, saving=saving)
+        outputs = Outputs(folder / "release", folder / "model")
+        plan = Plan(QUICK, str(data_folder), split=Split(0.2, seed=3), memory=memory, outputs=outputs)
         plan.check()
         run = plan.run(Arguments(n_threads=1))
         assert run.streamed is (memory is not None)
@@ -78,9 +78,9 @@ def test_profiles_tell_how_many_factors_there_are(data_folder: Path, small_ratin
 @pytest.mark.parametrize("inner", ["model", "checkpoint"])
 def test_what_is_sensitive_may_not_lie_in_what_is_published(data_folder: Path, tmp_path: Path, inner: str) -> None:
     out, inside = tmp_path / "out", tmp_path / "out" / inner
-    saving = Saving(out, inside if inner == "model" else None)
+    outputs = Outputs(out, inside if inner == "model" else None)
     with pytest.raises(InvalidArgument, match="choose folders that are apart"):
-        Plan(QUICK, str(data_folder), saving=saving).check(checkpoint=Checkpoint(inside))
+        Plan(QUICK, str(data_folder), outputs=outputs).check(checkpoint=Checkpoint(inside))
 
 
 def test_chains_are_refused_where_there_are_none(small_ratings: Ratings) -> None:

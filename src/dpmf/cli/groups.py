@@ -1,5 +1,6 @@
 """Options of a command in groups: a dataclass each, instead of an argument per option.
 
+>>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
 ... class Size:
 ...     width: int
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,52 +62,3 @@ def folder_option(option: str, name: str, meaning: str) -> Callable[[Any], Any]:
         meaning: its help.
     """
     return click.option(option, name, type=click.Path(path_type=Path), metavar="DIR", help=meaning)
-
-
-@dataclass(frozen=True)
-class SplitOptions:
-    """What to hold out: --holdout and --split."""
-
-    holdout: float | None
-    how: str
-
-
-@dataclass(frozen=True)
-class MethodOptions:
-    """Which method, and its settings."""
-
-    method: str
-    feedback: str
-    factors: int | None
-    epochs: int | None
-    seed: int
-    settings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PrivacyOptions:
-    """What makes a run private."""
-
-    epsilon: float | None
-    delta: float
-    mode: str
-    neighbours: str
-    items_public: bool
-    user_budgets: Path | None
-    ledger_file: Path | None
-    cap: float | None
-
-    @property
-    def kind(self) -> str:
-        """What kind of run is asked for: the mode, or "none" without a finite epsilon."""
-        return self.mode if self.epsilon not in (None, float("inf")) else "none"
-
-
-@dataclass(frozen=True)
-class CheckpointOptions:
-    """Where and when to keep snapshots."""
-
-    checkpoint_folder: Path | None
-    checkpoint_every: int | None
-    checkpoint_minutes: float | None
-    resume: bool

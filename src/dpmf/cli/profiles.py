@@ -63,7 +63,7 @@ def check_profiles(methods: Sequence[str], kind: str, options: ProfileOptions, *
         options: what was asked for.
         required: whether a method that takes profiles has to get them.
     """
-    takers = [name for name in methods if kind in METHODS[name].takes.get("profiles", ())]
+    takers = [name for name in methods if name in METHODS and kind in METHODS[name].takes.get("profiles", ())]
     if takers and options.profiles is None and (required or options.given):
         raise InvalidArgument(
             f"{takers[0]} needs --profiles to be certified: a public CSV of user,x1,…, or a release; or take --mode "

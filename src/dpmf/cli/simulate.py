@@ -137,7 +137,7 @@ def simulate(
     from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
-    from dpmf.runs.saving import check_apart
+    from dpmf.runs.outputs import check_apart
 
     thread_count(threads)
     settings = {name: others.pop(name) for name in _SETTINGS}

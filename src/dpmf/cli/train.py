@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmf.cli.chains import ChainOptions, chain_options, check_chains, draw_traces
-from dpmf.cli.groups import CheckpointOptions, MethodOptions, PrivacyOptions, SplitOptions, folder_option, grouped
+from dpmf.cli.groups import folder_option, grouped
 from dpmf.cli.options import (
     check_holdout,
     data_options,
@@ -20,11 +20,21 @@ from dpmf.cli.options import (
 )
 from dpmf.cli.output import json_option, print_json, progress
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
-from dpmf.cli.train_options import check_privacy, checkpoint_of, ledger_of, private_options, read_user_budgets
+from dpmf.cli.train_options import (
+    CheckpointOptions,
+    MethodOptions,
+    PrivacyOptions,
+    SplitOptions,
+    check_privacy,
+    checkpoint_of,
+    ledger_of,
+    private_options,
+    read_user_budgets,
+)
 from dpmf.cli.train_report import print_run
 from dpmf.errors import InvalidArgument
 from dpmf.methods import METHODS, configure
-from dpmf.runs.saving import Saving
+from dpmf.runs.outputs import Outputs
 
 if TYPE_CHECKING:
     from dpmf.methods import Method
@@ -79,7 +89,7 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
     chains=ChainOptions,
     split=SplitOptions,
     snapshots=CheckpointOptions,
-    saving=Saving,
+    outputs=Outputs,
 )
 def train(
     data: str,
@@ -89,7 +99,7 @@ def train(
     chains: ChainOptions,
     split: SplitOptions,
     snapshots: CheckpointOptions,
-    saving: Saving,
+    outputs: Outputs,
     threads: int | None,
     memory: str | None,
     as_json: bool,
@@ -111,7 +121,7 @@ def train(
     checkpoint = checkpoint_of(**vars(snapshots))
     held_out = Split(split.holdout or 0.0, split.how, asked.seed)
     limit = None if memory is None else parse_size(memory)
-    plan = Plan(method, data, parse_data_options(**reading), held_out, limit, saving)
+    plan = Plan(method, data, parse_data_options(**reading), held_out, limit, outputs)
     plan.check(threads, checkpoint)
     ledger = None
     if method.modes:  # last of all, because it makes a file
@@ -123,12 +133,12 @@ def train(
         callbacks = [lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")]
         arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, chains.chains)
         run = plan.run(arguments)
-    report = report_of(run, method, seconds=time.perf_counter() - began, out=saving.out, user_budgets=user_budgets)
+    report = report_of(run, method, seconds=time.perf_counter() - began, out=outputs.out, user_budgets=user_budgets)
     draw_traces(run, chains)
     if as_json:
         print_json(report)
     else:
-        print_run(run, method, report, saving.model)
+        print_run(run, method, report, outputs.model)
 
 
 def _check_split(split: SplitOptions) -> None:

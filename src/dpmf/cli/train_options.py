@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dpmf.cli.groups import MethodOptions, PrivacyOptions, all_of
+from dpmf.cli.groups import all_of
 from dpmf.errors import InvalidArgument
 from dpmf.methods import METHODS
 
@@ -17,6 +18,56 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """What to hold out: --holdout and --split."""
+
+    holdout: float | None
+    how: str
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """Which method, and its settings."""
+
+    method: str
+    feedback: str
+    factors: int | None
+    epochs: int | None
+    seed: int
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """What makes a run private."""
+
+    epsilon: float | None
+    delta: float
+    mode: str
+    neighbours: str
+    items_public: bool
+    user_budgets: Path | None
+    ledger_file: Path | None
+    cap: float | None
+
+    @property
+    def kind(self) -> str:
+        """What kind of run is asked for: the mode, or "none" without a finite epsilon."""
+        return self.mode if self.epsilon not in (None, math.inf) else "none"
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Where and when to keep snapshots."""
+
+    checkpoint_folder: Path | None
+    checkpoint_every: int | None
+    checkpoint_minutes: float | None
+    resume: bool
+
 
 private_options = all_of(
     [

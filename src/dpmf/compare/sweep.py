@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmf.compare.measure import RankedParts, measured, references, warm_up
+from dpmf.compare.measurement import RankedParts, measure, references, warm_up
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
@@ -249,7 +249,7 @@ class _Runs:
             if alone and (point.method, point.mode) not in self._warm:
                 self._warm.add((point.method, point.mode))
                 warm_up(method, parts.train, arguments)
-            row = measured(method, parts, row, arguments, alone=alone)
+            row = measure(method, parts, row, arguments, alone=alone)
         except DpmfError as error:
             row = Row(point.method, point.mode, point.epsilon, repeat, seed, error=str(error))
         with self._lock:

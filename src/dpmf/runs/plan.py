@@ -20,8 +20,8 @@ from dpmf.methods import Method
 from dpmf.ratings import Ratings
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import is_store
+from dpmf.runs.outputs import Outputs, check_apart
 from dpmf.runs.parts import Parts, Split, StoredParts
-from dpmf.runs.saving import Saving, check_apart
 from dpmf.runs.streamed import open_ratings, prepare
 from dpmf.runs.training import Arguments, Run, train_on
 
@@ -40,7 +40,7 @@ class Plan:
         options: how to read the data.
         split: what is held out.
         memory: how many bytes there are; ratings that take more are streamed from disk. None for no limit.
-        saving: where results go.
+        outputs: where results go.
     """
 
     method: Method
@@ -48,15 +48,15 @@ class Plan:
     options: ReadOptions = field(default_factory=ReadOptions)
     split: Split = field(default_factory=Split)
     memory: int | None = None
-    saving: Saving = field(default_factory=Saving)
+    outputs: Outputs = field(default_factory=Outputs)
 
     def check(self, n_threads: int | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Refuse what could not be carried out or saved, before anything is read."""
         thread_count(n_threads)
         store = Path(self.data) if is_store(self.data) else None
         folder = None if checkpoint is None else Path(checkpoint.folder)
-        check_apart({"DATA": store, "--out": self.saving.out, "--model": self.saving.model, "--checkpoint": folder})
-        self.saving.check()
+        check_apart({"DATA": store, "--out": self.outputs.out, "--model": self.outputs.model, "--checkpoint": folder})
+        self.outputs.check()
         if self.memory is not None and not self.method.streams:
             run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
             raise InvalidArgument(
@@ -73,7 +73,7 @@ class Plan:
 
     def _train(self, parts: Parts | StoredParts, arguments: Arguments) -> Run:
         run = train_on(self.method, parts, arguments)
-        self.saving.save(run.model)
+        self.outputs.save(run.model)
         return run
 
     def _parts(self, memory: int, profiles: Profiles | None, scratch: Path) -> Parts | StoredParts:

@@ -25,7 +25,7 @@ MOST = 8  # lines that can still be told apart
 REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, which say certified and claim
     OWN_MEAN: {"label": "per-user mean", "linestyle": ":", "color": "#000000"},
     POPULAR: {"label": "most popular, not private", "linestyle": (0, (1, 3)), "color": "#555555"},
-    NON_PRIVATE: {"label": "not private (sgd)", "linestyle": "-.", "color": "#555555"},
+    NON_PRIVATE: {"label": f"not private ({NON_PRIVATE})", "linestyle": "-.", "color": "#555555"},
 }
 _NAMES = {
     "history": "an error after each epoch",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf.compare.comparison import PICTURE, REPORT
-from dpmf.compare.measure import MOST_RANKED
+from dpmf.compare.measurement import MOST_RANKED
 from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_with
 from dpmf.compare.plots.figure import as_svg, figure, save
 from dpmf.compare.plots.groups import by_group

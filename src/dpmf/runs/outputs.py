@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Saving:
+class Outputs:
     """What to save of a run.
 
     Attributes:

@@ -3,7 +3,7 @@
 >>> from dpmf.methods import SGD
 >>> from dpmf.ratings.synthetic import make
 >>> parts, row = RankedParts.of(make(80, 40), Split(0.2, seed=1)), Row("sgd", "none", math.inf, repeat=0, seed=1)
->>> row = measured(SGD(n_factors=4, n_epochs=2), parts, row, Arguments(n_threads=1))
+>>> row = measure(SGD(n_factors=4, n_epochs=2), parts, row, Arguments(n_threads=1))
 >>> row.rmse > 0, row.epochs, len(row.spectrum), row.unit
 (True, 2, 4, None)
 """
@@ -65,7 +65,7 @@ class RankedParts(Parts):
         return cls(parts.train, parts.test, parts.baseline, ranked)
 
 
-def measured(method: Method, parts: RankedParts, row: Row, arguments: Arguments, *, alone: bool = True) -> Row:
+def measure(method: Method, parts: RankedParts, row: Row, arguments: Arguments, *, alone: bool = True) -> Row:
     """Train, and return the row with all figures.
 
     Args:
