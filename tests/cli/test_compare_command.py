@@ -98,24 +98,8 @@ def test_bad_input_is_one_line(
 
 def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "one"
-    done = command(
-        "compare",
-        data_folder,
-        "--methods",
-        "sgld",
-        "--modes",
-        "certified",
-        "--epsilons",
-        1,
-        "--repeats",
-        1,
-        "--delta",
-        "1e-11",
-        "--out",
-        out,
-        "--set",
-        "sgd.n_epochs=1",
-    )
+    line = "--methods sgld --modes certified --epsilons 1 --repeats 1 --delta 1e-11 --set sgd.n_epochs=1"
+    done = command("compare", data_folder, *line.split(), "--out", out)
     assert done.returncode == 1
     assert "no private run has ended" in done.stderr
     assert "Did not end" in done.stdout
@@ -124,22 +108,8 @@ def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_fo
 
 def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "one"
-    words = [
-        sys.executable,
-        "-m",
-        "dpmf",
-        "compare",
-        str(data_folder),
-        "--methods",
-        "als",
-        "--epsilons",
-        "1,2,3,4,5,6,7,8,9,10",
-        "--repeats",
-        "10",
-        "--out",
-        str(out),
-        *QUICK,
-    ]
+    line = f"-m dpmf compare {data_folder} --methods als --epsilons 1,2,3,4,5,6,7,8,9,10 --repeats 10 --out {out}"
+    words = [sys.executable, *line.split(), *QUICK]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None and _rows_in(out) <= 5:
             time.sleep(0.05)

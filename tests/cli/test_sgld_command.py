@@ -44,19 +44,7 @@ def test_a_claim_is_reported_as_a_claim(command: Command, data_folder: Path, tmp
 def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_path: Path) -> None:
     wishes, out = tmp_path / "wishes.csv", tmp_path / "release"
     wishes.write_text("person-00002,0\n")
-    options = (
-        "--method",
-        "sgld",
-        "--items-public",
-        "--epochs",
-        "5",
-        "--factors",
-        "2",
-        "--epsilon",
-        "4",
-        "--holdout",
-        "0.1",
-    )
+    options = "--method sgld --items-public --epochs 5 --factors 2 --epsilon 4 --holdout 0.1".split()
     done = command("train", data_folder, *options, "--user-budgets", wishes, "--out", out, "--json")
     report = json.loads(done.stdout)
     assert (report["method"], report["mode"], report["certified"]) == ("sgld", "certified", True)
@@ -100,59 +88,17 @@ def test_private_runs_stream_to_the_same_bytes_and_charge_a_ledger_once(
     wishes.write_text("person-00002,0\n")
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    options = (
-        "train",
-        store,
-        "--method",
-        "sgld",
-        "--mode",
-        mode,
-        "--epsilon",
-        "4",
-        "--epochs",
-        "3",
-        "--factors",
-        "3",
-        "--set",
-        "cap=10",
-        "--set",
-        "noise_seed=7",
-        "--holdout",
-        "0.1",
-        "--user-budgets",
-        wishes,
-        "--json",
-    )
-    streamed = command(
-        *options,
-        "--memory",
-        "1MB",
-        "--out",
-        tmp_path / "a",
-        "--ledger",
-        ledger,
-        "--cap",
-        "inf",
-        "--checkpoint",
-        tmp_path / "run",
-    )
+    fields = "--epsilon 4 --epochs 3 --factors 3 --set cap=10 --set noise_seed=7 --holdout 0.1"
+    private = ("--mode", mode, *fields.split(), "--user-budgets", wishes)
+    options = ("train", store, "--method", "sgld", *private, "--json")
+    kept = ("--memory", "1MB", "--ledger", ledger, "--checkpoint", tmp_path / "run")
+    streamed = command(*options, *kept, "--cap", "inf", "--out", tmp_path / "a")
     inside = json.loads(command(*options, "--out", tmp_path / "b").stdout)
     report = json.loads(streamed.stdout)
     assert (report["streamed"], report["mode"], inside["streamed"]) == (True, inside["mode"], False)
     for name in ("user_epsilons", "rmse", "mae", "baseline_rmse", "assumptions", "epsilon"):
         assert report[name] == inside[name]
-    again = command(
-        *options,
-        "--memory",
-        "1MB",
-        "--out",
-        tmp_path / "c",
-        "--ledger",
-        ledger,
-        "--checkpoint",
-        tmp_path / "run",
-        "--resume",
-    )
+    again = command(*options, *kept, "--resume", "--out", tmp_path / "c")
     assert again.returncode == 0
     assert len({(tmp_path / name / "release.safetensors").read_bytes() for name in "abc"}) == 1
     assert len(json.loads(command("ledger", ledger, "--json").stdout)["entries"]) == 1

@@ -133,25 +133,8 @@ def test_train_tells_people_the_error_and_that_nothing_is_private(command: Comma
 
 def test_train_reads_plain_files_as_told(answer: Answer, tmp_path: Path) -> None:
     (tmp_path / "my.txt").write_text("who;what;stars\nann;Heat;5\nbob;Heat;3\nann;Up;-1\n")
-    report = answer(
-        "train",
-        "my.txt",
-        "--method",
-        "sgd",
-        "--columns",
-        "user=who,item=1,rating=stars",
-        "--scale",
-        "1:5",
-        "--missing",
-        -1,
-        "--delimiter",
-        ";",
-        "--header",
-        "--out",
-        "r",
-        "--set",
-        "n_epochs=2",
-    )
+    layout = "--columns user=who,item=1,rating=stars --scale 1:5 --missing -1 --delimiter ; --header"
+    report = answer("train", "my.txt", "--method", "sgd", *layout.split(), "--out", "r", "--set", "n_epochs=2")
     assert report["out"] == "r"
     assert list(Release.load("r").items.ids) == ["Heat", "Up"]
     assert str(Release.load("r").scale) == "1:5"

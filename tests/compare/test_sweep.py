@@ -144,7 +144,7 @@ def test_what_is_compiled_is_not_timed(
         return fit(self, ratings, **how)
 
     monkeypatch.setattr(kind, "fit", counted)
-    settings = {"sgd": QUICK["sgd"], method: {"n_epochs": 2}}
+    settings = {"sgd": QUICK["sgd"], method: {"n_epochs": 1}}
     modes = ["certified"] if method == "als" else ["certified", "paper"]
     plan = Sweep(points_of([method], modes, [5.0, 9.0]), repeats=1, settings=settings)
     assert not any(row.error for row in sweep(plan, small_ratings, table, n_threads=1))
