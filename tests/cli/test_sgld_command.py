@@ -44,7 +44,8 @@ def test_a_claim_is_reported_as_a_claim(command: Command, data_folder: Path, tmp
 def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_path: Path) -> None:
     wishes, out = tmp_path / "wishes.csv", tmp_path / "release"
     wishes.write_text("person-00002,0\n")
-    options = "--method sgld --items-public --epochs 5 --factors 2 --epsilon 4 --holdout 0.1".split()
+    line = "--method sgld --items-public --epochs 5 --factors 2 --epsilon 4 --holdout 0.1"
+    options = line.split()
     done = command("train", data_folder, *options, "--user-budgets", wishes, "--out", out, "--json")
     report = json.loads(done.stdout)
     assert (report["method"], report["mode"], report["certified"]) == ("sgld", "certified", True)
