@@ -118,9 +118,8 @@ def _predictor(chain: Chain, test: Ratings, n_threads: int) -> Callable[[], NDAr
     predicted = np.empty(len(test), np.float32)
 
     def work(task: int) -> None:
-        first = task * _PAIRS_PER_TASK
-        last = min(first + _PAIRS_PER_TASK, len(test))
-        predict_pairs(users, items, state.U, state.V, state.b, state.c, 0.0, first, last, predicted)
+        part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
+        predict_pairs(users[part], items[part], state.U, state.V, state.b, state.c, 0.0, predicted[part])
 
     def predict() -> NDArray[np.float64]:
         run_tasks(work, -(-len(test) // _PAIRS_PER_TASK), n_threads)

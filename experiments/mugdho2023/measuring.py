@@ -82,11 +82,9 @@ class Parts:
         no_b, no_c = np.zeros(len(moment.T), np.float32), np.zeros(len(moment.X), np.float32)
 
         def predict(task: int) -> None:
-            first = task * _PAIRS_PER_TASK
-            last = min(first + _PAIRS_PER_TASK, len(predicted))
-            predict_pairs(
-                users, self.test.items, moment.T, moment.X, no_b, no_c, moment.centre, first, last, predicted
-            )  # fmt: skip
+            part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
+            pairs = users[part], self.test.items[part]
+            predict_pairs(*pairs, moment.T, moment.X, no_b, no_c, moment.centre, predicted[part])
 
         run_tasks(predict, -(-len(predicted) // _PAIRS_PER_TASK), self.n_threads)
         scale, given = self.test.scale, self.test.values

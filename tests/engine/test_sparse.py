@@ -14,7 +14,7 @@ from dpmf.ratings.synthetic import make
 def test_transposition_is_the_same_for_any_number_of_threads(n_threads: int) -> None:
     ratings = make(40, 30)
     items = SparseRows.by_user(ratings).transposed(ratings.n_items, n_threads)
-    indptr, columns, values = transpose_reference(ratings.indptr, ratings.items, ratings.values, ratings.n_items)
+    indptr, columns, values = transpose_reference(ratings.csr, ratings.n_items)
     assert items.columns.dtype == np.int32
     assert (items.indptr == indptr).all()
     assert (items.columns == columns).all()

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from dpmf.engine.grid import BlockGrid, distinct_values
-from dpmf.kernels.blocks import count_tiers, fill_reference
+from dpmf.kernels.blocks import (
+    collect_values,
+    collect_values_reference,
+    count_tiers,
+    count_tiers_reference,
+    fill_reference,
+    sum_on_grid,
+    sum_on_grid_reference,
+)
 from dpmf.ratings import Ratings
 
 
@@ -50,3 +58,26 @@ def test_values_survive_whatever_their_number(n_values: int) -> None:
     ratings = Ratings.of(np.arange(len(values)), np.zeros(len(values), int), values, scale=(-10, 10))
     grid = BlockGrid.build(ratings, size=3)
     np.testing.assert_array_equal(np.sort(grid.table[grid.ratings.codes]), np.sort(values))
+
+
+@pytest.fixture(params=range(20))
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    return np.random.default_rng(request.param)
+
+
+def test_values_are_collected_and_summed_like_the_references(rng: np.random.Generator) -> None:
+    values = (rng.integers(-300, 300, 500) / 64).astype(np.float32)
+    table = np.empty(600, np.float32)
+    filled = collect_values(values, table, 0)
+    np.testing.assert_array_equal(table[:filled], collect_values_reference(values))
+    assert sum_on_grid(values, -5.0, 5.0) == sum_on_grid_reference(values, -5.0, 5.0)
+    assert collect_values(values, np.empty(3, np.float32), 0) == -1
+
+
+def test_tiers_of_a_strip_are_counted_like_the_reference(rng: np.random.Generator) -> None:
+    counts = rng.integers(0, 6, 12)
+    indptr, users = np.concatenate([[0], np.cumsum(counts)]), np.repeat(np.arange(12, dtype=np.int32), counts)
+    items, tiers = rng.integers(0, 7, len(users)).astype(np.int32), rng.integers(0, 3, 7).astype(np.int32)
+    order = rng.permutation(12)
+    counted = count_tiers(indptr, items, order[3:9], tiers, 3)
+    np.testing.assert_array_equal(counted, count_tiers_reference(users, items, order[3:9], tiers, 3))

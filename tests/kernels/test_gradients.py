@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.engine.factors import factor_rows
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.gradients import step_rows, step_rows_reference
 
 
@@ -22,17 +23,14 @@ def test_a_step_is_what_the_formula_says(n_factors: int, noisy: bool) -> None:
     for one in rows:
         one[:, :n_factors] = 0.3 * rng.normal(size=(len(one), n_factors))
     own, others, before = rows
-    shortened, steps = rng.random(n_columns).astype(np.float32), rng.random(n_rows).astype(np.float32)
+    scales, steps = rng.random(n_columns).astype(np.float32), rng.random(n_rows).astype(np.float32)
     penalties = rng.random(n_rows).astype(np.float32)
     noise = rng.normal(size=(n_rows if noisy else 0, n_factors)).astype(np.float32)
-    expected, squared = step_rows_reference(
-        indptr, columns, values, own, others, shortened, steps, penalties, 0.7, noise, before
-    )
+    rated = Csr(indptr, columns, values)
+    expected, squared = step_rows_reference(rated, own, others, scales, steps, penalties, 0.7, noise, before)
     found, total = before.copy(), 0.0
     for start, stop in ((0, 7), (7, 8), (8, 30)):  # in any pieces
-        total += step_rows(
-            indptr, columns, values, start, stop, own, others, shortened, steps, penalties, 0.7, noise, found
-        )
+        total += step_rows(rated, start, stop, own, others, scales, steps, penalties, 0.7, noise, found)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-4)
     assert total == pytest.approx(squared, rel=1e-4)
     assert not found[:, n_factors:].any()  # columns that only fill the line stay empty

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.kernels.ridge import solve_people, solve_person_reference
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import (
+    Penalties,
+    cholesky_solve,
+    cholesky_solve_reference,
+    solve_people,
+    solve_people_reference,
+    squared_errors,
+    squared_errors_reference,
+)
 
 INDPTR = np.array([0, 5, 5, 6, 26])  # five ratings, none, one, twenty
 MEAN, RIDGE_B, RIDGE_U = 3.3, 0.7, 0.2
@@ -27,21 +36,40 @@ def problem(n_factors: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDA
 def test_kernel_equals_the_closed_form(n_factors: int, exponent: float) -> None:
     items, values, V, c = problem(n_factors)
     b, U = np.full(4, 9, np.float32), np.full((4, n_factors), 9, np.float32)
-    solve_people(INDPTR, items, values, 0, 4, V, c, MEAN, RIDGE_B, RIDGE_U, exponent, b, U)
+    solve_people(Csr(INDPTR, items, values), 0, 4, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, exponent), b, U)
     for i in range(4):
         own = slice(INDPTR[i], INDPTR[i + 1])
         expected = np.zeros(n_factors + 1)
         if INDPTR[i + 1] > INDPTR[i]:
-            expected = solve_person_reference(items[own], values[own], V, c, MEAN, RIDGE_B, RIDGE_U, exponent)
+            penalties = Penalties(RIDGE_B, RIDGE_U, exponent)
+            expected = solve_people_reference(items[own], values[own], V, c, MEAN, penalties)
         np.testing.assert_allclose(np.r_[b[i], U[i]], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_only_the_people_asked_for_are_solved() -> None:
     items, values, V, c = problem(3)
     b, U = np.full(4, 9, np.float32), np.full((4, 3), 9, np.float32)
-    solve_people(INDPTR, items, values, 2, 3, V, c, MEAN, RIDGE_B, RIDGE_U, 0.0, b, U)
+    solve_people(Csr(INDPTR, items, values), 2, 3, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0), b, U)
     assert (b == 9).tolist() == [True, True, False, True]
     assert (U == 9).all(axis=1).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 33])
+def test_equations_are_solved_as_by_numpy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    Z, y = rng.normal(size=(2 * size, size)), rng.normal(size=size)
+    A = Z.T @ Z + np.eye(size)
+    expected = cholesky_solve_reference(A, y)
+    cholesky_solve(A, y)
+    np.testing.assert_allclose(y, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_squared_errors_equal_the_reference() -> None:
+    items, values, V, c = problem(5)
+    rng, rated = np.random.default_rng(1), Csr(INDPTR, items, values)
+    b, U = rng.normal(size=4).astype(np.float32), rng.normal(size=(4, 5)).astype(np.float32)
+    parts = [squared_errors(rated, start, stop, V, c, MEAN, b, U) for start, stop in ((0, 2), (2, 4))]
+    assert sum(parts) == pytest.approx(squared_errors_reference(rated, V, c, MEAN, b, U), rel=1e-5)
 
 
 def test_the_reference_is_the_minimum() -> None:
@@ -52,7 +80,7 @@ def test_the_reference_is_the_minimum() -> None:
         errors = values - MEAN - c[items] - x[0] - V[items] @ x[1:]
         return float((errors**2).sum() + RIDGE_B * x[0] ** 2 + RIDGE_U * (x[1:] ** 2).sum())
 
-    best = solve_person_reference(items, values, V, c, MEAN, RIDGE_B, RIDGE_U, 0.0)
+    best = solve_people_reference(items, values, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0))
     for direction in np.eye(5):
         assert objective(best + 1e-3 * direction) > objective(best)
         assert objective(best - 1e-3 * direction) > objective(best)

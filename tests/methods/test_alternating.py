@@ -15,6 +15,7 @@ from dpmf.engine.factors import factor_rows
 from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import solve_observed, solve_rated
+from dpmf.kernels.ridge import Penalties
 from dpmf.methods.als.plain import (
     Factorization,
     factorize_observations,
@@ -77,6 +78,7 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
     b, c = np.zeros(DATA.n_users, np.float32), np.zeros(DATA.n_items, np.float32)
     V[:, :6] = np.random.default_rng(0).normal(0, 0.3, (DATA.n_items, 6))
     mean, ridge_b, ridge, exponent = 3.0, 0.2, 0.7, 0.6
+    penalties = Penalties(ridge_b, ridge, exponent)
     heavy = [np.diff(side.indptr).astype(np.float64) ** exponent for side in (users, items)]
 
     def objective() -> float:
@@ -91,10 +93,7 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
     values = []
     for _ in range(6):
         for side, others, theirs, own, rows in ((users, V, c, b, U), (items, U, b, c, V)):
-            solve_rated(
-                side.indptr, side.columns, side.values, 0, side.n_rows, others, theirs, mean,
-                ridge_b, ridge, exponent, own, rows,
-            )  # fmt: skip
+            solve_rated(side.csr, 0, side.n_rows, others, theirs, mean, penalties, own, rows)
             values.append(objective())
     assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(values))
     assert values[-1] < 0.9 * values[0]
@@ -109,7 +108,7 @@ def test_the_objective_never_rises_between_half_steps_for_observations() -> None
     for _ in range(6):
         for side, others, rows in ((users, V, U), (items, U, V)):
             gramian = others.astype(np.float64).T @ others
-            solve_observed(side.indptr, side.columns, side.values, 0, side.n_rows, others, gramian, 0.5, rows)
+            solve_observed(side.csr, 0, side.n_rows, others, gramian, 0.5, rows)
             values.append(observations_objective(DATA, U[:, :6], V[:, :6], regularization=0.5))
     assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(values))
     assert values[-1] < 0.9 * values[0]

@@ -14,7 +14,7 @@ import pytest
 from dpmf import Checkpoint
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import evaluate
-from dpmf.kernels.als_implicit import observer_reference
+from dpmf.kernels.als_implicit import solve_implicit_reference
 from dpmf.methods import configure
 from dpmf.methods.als import ALS
 from dpmf.model import Model, Release
@@ -88,7 +88,7 @@ def test_fold_in_is_the_formula_of_training(model: Model, ratings: Ratings) -> N
     _, folded = fold_in_many(release, ratings.indptr, ratings.items, ratings.values)
     for user in range(0, ratings.n_users, 20):
         own = ratings.of_user(user)[0]
-        expected = observer_reference(
+        expected = solve_implicit_reference(
             own, release.item_factors, release.item_biases.astype(np.float64), release.ridge.factors, release.alpha
         )
         np.testing.assert_allclose(folded[user], expected, rtol=1e-3, atol=1e-4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.ridge import solve_person_reference
+from dpmf.kernels.ridge import Penalties, solve_people_reference
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.model.person import fold_in_many
@@ -154,9 +154,9 @@ def test_many_people_are_folded_in_like_one(n_threads: int) -> None:
     ratings = make(700, 50, mean_ratings=10)
     release = SGD(n_factors=4, n_epochs=2).fit(ratings).release
     biases, factors = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, n_threads)
+    penalties = Penalties(release.ridge.bias, release.ridge.factors, release.ridge.exponent)
     for user in (0, 255, 256, 699):
-        expected = solve_person_reference(
-            *ratings.of_user(user), release.item_factors, release.item_biases, release.mean,
-            release.ridge.bias, release.ridge.factors, release.ridge.exponent,
-        )  # fmt: skip
+        items, values = ratings.of_user(user)
+        V, c, mean = release.item_factors, release.item_biases, release.mean
+        expected = solve_people_reference(items, values, V, c, mean, penalties)
         np.testing.assert_allclose([biases[user], *factors[user]], expected, rtol=1e-3, atol=1e-5)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.transpose import count_columns, scatter_rows
 from dpmf.ratings import Ratings
 
@@ -63,9 +64,7 @@ class SparseRows:
         rows, values = np.empty_like(self.columns), np.empty_like(self.values)
 
         def scatter(piece: int) -> None:
-            scatter_rows(
-                self.indptr, self.columns, self.values, bounds[piece], bounds[piece + 1], places[piece], rows, values
-            )
+            scatter_rows(self.csr, bounds[piece], bounds[piece + 1], places[piece], rows, values)
 
         run_tasks(scatter, n_threads, n_threads)
         return SparseRows(indptr, rows, values)
@@ -86,6 +85,11 @@ class SparseRows:
 
         run_tasks(task, n_tasks, n_threads)
         return float(results.sum())
+
+    @property
+    def csr(self) -> Csr:
+        """The rows as kernels take them; shares memory with this object."""
+        return Csr(self.indptr, self.columns, self.values)
 
     @property
     def n_rows(self) -> int:

@@ -95,14 +95,13 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
     """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
     _check_same(test, model.user_ids, model.release)
     release, users = model.release, test.users
+    factors = model.user_factors, release.item_factors
+    biases = model.user_biases, release.item_biases
     predicted = np.empty(len(test), np.float32)
 
     def predict(task: int) -> None:
-        first = task * _PAIRS_PER_TASK
-        predict_pairs(
-            users, test.items, model.user_factors, release.item_factors, model.user_biases, release.item_biases,
-            release.mean, first, min(first + _PAIRS_PER_TASK, len(test)), predicted,
-        )  # fmt: skip
+        part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
+        predict_pairs(users[part], test.items[part], *factors, *biases, release.mean, predicted[part])
 
     run_tasks(predict, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
     return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values

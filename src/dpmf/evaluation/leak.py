@@ -69,16 +69,15 @@ def _moments(model: Model, ratings: Ratings, top: NDArray[np.bool_], n_threads: 
     starts = equal_masses(counts, n_tasks)
     found = np.zeros((n_tasks, 2, 3))
     release = model.release
+    factors = model.user_factors, release.item_factors
+    biases = model.user_biases, release.item_biases
 
     def work(task: int) -> None:
         first, last = starts[task], starts[task + 1]
         users = np.repeat(np.arange(first, last, dtype=np.int32), counts[first:last])
         part = slice(ratings.indptr[first], ratings.indptr[last])
         predicted = np.empty(len(users), np.float32)
-        predict_pairs(
-            users, ratings.items[part], model.user_factors, release.item_factors, model.user_biases,
-            release.item_biases, release.mean, 0, len(users), predicted,
-        )  # fmt: skip
+        predict_pairs(users, ratings.items[part], *factors, *biases, release.mean, predicted)
         errors = np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - ratings.values[part]
         for group, chosen in enumerate((errors, errors[top[users]])):
             found[task, group] = len(chosen), chosen.sum(), np.square(chosen).sum()

@@ -5,7 +5,7 @@ columns j, `solve_rated` minimises over (b, u)
 
     Σ_j (r_j - mean - c_j - b - u·v_j)² + n^exponent (ridge_b b² + ridge_u ‖u‖²),    n the number of its ratings,
 
-and `solve_observed`, for one row with weights w_j of the columns it has met, minimises over u
+and `solve_observed`, for one row with weights w_j of the columns that it was observed with, minimises over u
 
     Σ_j (1 + w_j) (1 - u·v_j)² + Σ_others (u·v)² + ridge ‖u‖²,
 
@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.cholesky import ROWS_PER_STRIP, add_products, copy_line, dot_lines, eliminate
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
-from dpmf.kernels.ridge import solve_person_reference
+from dpmf.kernels.ridge import Penalties, solve_people_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
 
 _PANEL = 64  # factor rows brought together at a time: with 64 factors they take a third of a first-level cache
@@ -37,21 +38,22 @@ _RESOLUTION = 1e-6  # a ridge below this part of the mean of the diagonal would 
 
 @fast_kernel
 def solve_rated(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
     c: NDArray[np.float32],
     mean: float,
-    ridge_b: float,
-    ridge_u: float,
-    exponent: float,
+    penalties: Penalties,
     b: NDArray[np.float32],  # out
     U: NDArray[np.float32],  # out
 ) -> float:
-    """Solve for rows start..stop-1 and return the sum of their squared errors; a row without ratings gets zeros."""
+    """Solve for rows start..stop-1 and return the sum of their squared errors; a row without ratings gets zeros.
+
+    The slow equivalent, for one row, is `solve_rated_reference`.
+    """
+    indptr, columns, values = rated
+    ridge_b, ridge_u, exponent = penalties
     width = V.shape[1]
     A, Z = _aligned(width, width + FLOATS_PER_LINE), _aligned(_PANEL, width)
     right, B = _aligned(ROWS_PER_STRIP, width), _aligned(_PANEL, FLOATS_PER_LINE)
@@ -98,9 +100,7 @@ def solve_rated(
 
 @fast_kernel
 def solve_observed(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    observed: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
@@ -108,7 +108,11 @@ def solve_observed(
     ridge: float,
     U: NDArray[np.float32],  # out
 ) -> float:
-    """Solve for rows start..stop-1 and return the sum of their objectives; a row that has met nothing gets zeros."""
+    """Solve for rows start..stop-1 and return the sum of their objectives; a row without observations gets zeros.
+
+    The values of `observed` are the weights w_j. The slow equivalent, for one row, is `solve_observed_reference`.
+    """
+    indptr, columns, weights = observed
     width = V.shape[1]
     A, common = _aligned(width, width + FLOATS_PER_LINE), _aligned(width, width + FLOATS_PER_LINE)
     Z, weighted = _aligned(_PANEL, width), _aligned(_PANEL, width)
@@ -162,15 +166,14 @@ def add_gramian(V: NDArray[np.float32], start: int, stop: int, gramian: NDArray[
 
 @fast_kernel
 def observed_error(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    observed: Csr,
     start: int,
     stop: int,
     U: NDArray[np.float32],
     V: NDArray[np.float32],
 ) -> float:
-    """Return Σ (1 + w) (1 - u·v)² - (u·v)² over the pairs met by rows start..stop-1."""
+    """Return Σ (1 + w) (1 - u·v)² - (u·v)² over the observations of rows start..stop-1; their values are w."""
+    indptr, columns, weights = observed
     width = V.shape[1]
     total = 0.0
     for i in range(start, stop):
@@ -262,19 +265,30 @@ def solve_rated_reference(
     V: NDArray[Any],
     c: NDArray[Any],
     mean: float,
-    ridge_b: float,
-    ridge_u: float,
-    exponent: float,
+    penalties: Penalties,
 ) -> NDArray[np.float64]:
-    """Return (b, u) of one row, shape (K + 1,)."""
-    scale = float(len(columns)) ** exponent
-    return solve_person_reference(columns, values, V, c, mean, ridge_b * scale, ridge_u * scale, exponent=0.0)
+    """Return (b, u) of one row, shape (K + 1,), by NumPy's solver."""
+    scale = float(len(columns)) ** penalties.exponent
+    scaled = Penalties(penalties.bias * scale, penalties.factors * scale, exponent=0.0)
+    return solve_people_reference(columns, values, V, c, mean, scaled)
 
 
 def solve_observed_reference(
     columns: NDArray[Any], weights: NDArray[Any], V: NDArray[Any], gramian: NDArray[Any], ridge: float
 ) -> NDArray[np.float64]:
-    """Return u of one row."""
+    """Return u of one row, by NumPy's solver."""
     Z = V[columns].astype(np.float64)
     A = gramian + Z.T @ (weights[:, None] * Z) + ridge * np.eye(V.shape[1])
     return np.asarray(np.linalg.solve(A, Z.T @ (1.0 + weights)))
+
+
+def add_gramian_reference(V: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what `add_gramian` adds for all rows."""
+    return np.asarray(V.astype(np.float64).T @ V)
+
+
+def observed_error_reference(observed: Csr, U: NDArray[Any], V: NDArray[Any]) -> float:
+    """Return what `observed_error` returns for all rows."""
+    rows = np.repeat(np.arange(len(U)), np.diff(observed.indptr))
+    scores = np.einsum("nk,nk->n", U[rows], V[observed.items], dtype=np.float64)
+    return float(((1.0 + observed.values) * (1.0 - scores) ** 2 - scores**2).sum())

@@ -1,72 +1,102 @@
-"""Fits to what people have: the items of a catalogue that are theirs, and those that are not.
+"""Least-squares fits to implicit feedback: the items of a catalogue that a person has, and the rest.
 
-For one person who has the items O of a catalogue, minimise over u, p being 1 for what they have and 0 for the rest,
+For one person who has the items O of a catalogue, minimise over u, p_j being 1 for items in O and 0 for the rest,
 
     Σ_all (p_j - c_j - u·v_j)² + α Σ_O (1 - c_j - u·v_j)² + ridge ‖u‖².
 
-All items enter through V'V and Σ c_j v_j, which `common_of` computes once: only a person's own items are visited.
+All items enter through V'V and Σ c_j v_j, which `prepare_items` computes once: only a person's own items are visited.
 
 Compiled as written, one person at a time: nobody's factors depend on who else is there, and private sums are made of
 them.
 
->>> V, c = np.eye(2, dtype=np.float32), np.zeros(2, np.float32)
->>> common, pull = common_of(V, c, 1.0)
+>>> items = prepare_items(np.eye(2, dtype=np.float32), np.zeros(2, np.float32), 1.0)
 >>> U = np.zeros((1, 2), np.float32)
->>> solve_observers(np.array([0, 1]), np.array([0], np.int32), 0, 1, V, c, common, pull, 1.0, U)
+>>> solve_implicit(CsrPattern(np.array([0, 1]), np.array([0], np.int32)), 0, 1, items, 1.0, U)
 >>> U.round(3).tolist()
 [[0.6669999957084656, 0.0]]
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.dense import LEAST_PIVOT
 from dpmf.kernels.jit import kernel
 
 
+class ImplicitItems(NamedTuple):
+    """The items of a catalogue, with the part of the normal equations that is the same for everybody.
+
+    Attributes:
+        V: factors, shape (n_items, K).
+        c: popularity, shape (n_items,).
+        gramian: V'V + ridge I, shape (K, K).
+        bias_sum: Σ c_j v_j, shape (K,).
+    """
+
+    V: NDArray[np.float32]
+    c: NDArray[np.float32]
+    gramian: NDArray[np.float64]
+    bias_sum: NDArray[np.float64]
+
+
+def prepare_items(V: NDArray[np.float32], c: NDArray[np.float32], ridge: float) -> ImplicitItems:
+    """Return the items with the part of the normal equations that is the same for everybody."""
+    return ImplicitItems(V, c, *sum_items(V, c, ridge))
+
+
 @kernel
-def common_of(
+def sum_items(
     V: NDArray[np.float32], c: NDArray[np.float32], ridge: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what everybody's fit has in common: V'V + ridge, shape (K, K), and Σ c_j v_j, shape (K,)."""
+    """Return V'V + ridge I, shape (K, K), and Σ c_j v_j, shape (K,)."""
     width = V.shape[1]
-    gramian, pull, v = np.zeros((width, width)), np.zeros(width), np.empty(width)
+    gramian, bias_sum, v = np.zeros((width, width)), np.zeros(width), np.empty(width)
     for j in range(len(V)):
         for k in range(width):
             v[k] = V[j, k]
         for k in range(width):
-            pull[k] += c[j] * v[k]
+            bias_sum[k] += c[j] * v[k]
             for other in range(width):
                 gramian[k, other] += v[k] * v[other]
     for k in range(width):
         gramian[k, k] += ridge
-    return gramian, pull
+    return gramian, bias_sum
+
+
+def sum_items_reference(
+    V: NDArray[Any], c: NDArray[Any], ridge: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what `sum_items` returns."""
+    V = V.astype(np.float64)
+    return V.T @ V + ridge * np.eye(V.shape[1]), V.T @ c.astype(np.float64)
 
 
 @kernel
-def equations(
-    items: NDArray[np.int32],
-    V: NDArray[np.float32],
-    c: NDArray[np.float32],
-    common: NDArray[np.float64],
-    pull: NDArray[np.float64],
+def fill_normal_equations(
+    own: NDArray[np.int32],
+    items: ImplicitItems,
     alpha: float,
     A: NDArray[np.float64],  # out
     y: NDArray[np.float64],  # out
 ) -> None:
-    """Write the normal equations of a person; only items in ascending order and in the catalogue count."""
+    """Write the normal equations A u = y of a person with these items.
+
+    Only items in ascending order and in the catalogue count.
+    """
+    V, c, gramian, bias_sum = items
     n, last = len(y), -1
     v = np.empty(n)
     for k in range(n):
-        y[k] = -pull[k]
+        y[k] = -bias_sum[k]
         for other in range(n):
-            A[k, other] = common[k, other]
-    for place in range(len(items)):
-        j = items[place]
+            A[k, other] = gramian[k, other]
+    for place in range(len(own)):
+        j = own[place]
         if not last < j < len(V):
             continue
         last = j
@@ -98,25 +128,24 @@ def _solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
 
 
 @kernel
-def solve_observers(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
+def solve_implicit(
+    owned: CsrPattern,
     start: int,
     stop: int,
-    V: NDArray[np.float32],
-    c: NDArray[np.float32],
-    common: NDArray[np.float64],
-    pull: NDArray[np.float64],
+    items: ImplicitItems,
     alpha: float,
     U: NDArray[np.float32],  # out
 ) -> None:
-    """Fit people start..stop-1; somebody who has nothing gets zeros, since nothing is known of them."""
-    n = V.shape[1]
+    """Fit the factors of people start..stop-1 to the items they have; a person without any gets zeros.
+
+    The slow equivalent, for one person, is `solve_implicit_reference`.
+    """
+    n = items.V.shape[1]
     A, y = np.empty((n, n)), np.empty(n)
     for i in range(start, stop):
-        first, end = indptr[i], indptr[i + 1]
+        first, end = owned.indptr[i], owned.indptr[i + 1]
         if end > first:
-            equations(items[first:end], V, c, common, pull, alpha, A, y)
+            fill_normal_equations(owned.items[first:end], items, alpha, A, y)
             _solve(A, y)
         else:
             y[:] = 0.0
@@ -124,17 +153,27 @@ def solve_observers(
             U[i, k] = np.float32(y[k])
 
 
+def solve_implicit_reference(
+    own: NDArray[Any], V: NDArray[Any], c: NDArray[Any], ridge: float, alpha: float
+) -> NDArray[np.float64]:
+    """Return u of one person, by weighted least squares over the whole catalogue."""
+    V, p = V.astype(np.float64), np.isin(np.arange(len(V)), own).astype(np.float64)
+    confidence = 1.0 + alpha * p
+    A = V.T @ (confidence[:, None] * V) + ridge * np.eye(V.shape[1])
+    return np.asarray(np.linalg.solve(A, V.T @ (confidence * (p - c))))
+
+
 @kernel
-def missing_squares(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
+def implicit_squared_errors(
+    owned: CsrPattern,
     start: int,
     stop: int,
     V: NDArray[np.float32],
     c: NDArray[np.float32],
     U: NDArray[np.float32],
 ) -> float:
-    """Return Σ (1 - c_j - u_i·v_j)² over what people start..stop-1 have."""
+    """Return Σ (1 - c_j - u_i·v_j)² over the items that people start..stop-1 have."""
+    indptr, items = owned
     total = 0.0
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
@@ -146,11 +185,8 @@ def missing_squares(
     return total
 
 
-def observer_reference(
-    items: NDArray[Any], V: NDArray[Any], c: NDArray[Any], ridge: float, alpha: float
-) -> NDArray[np.float64]:
-    """Return u of one person, by weighted least squares over the whole catalogue."""
-    V, p = V.astype(np.float64), np.isin(np.arange(len(V)), items).astype(np.float64)
-    confidence = 1.0 + alpha * p
-    A = V.T @ (confidence[:, None] * V) + ridge * np.eye(V.shape[1])
-    return np.asarray(np.linalg.solve(A, V.T @ (confidence * (p - c))))
+def implicit_squared_errors_reference(owned: CsrPattern, V: NDArray[Any], c: NDArray[Any], U: NDArray[Any]) -> float:
+    """Return what `implicit_squared_errors` returns for everybody."""
+    people = np.repeat(np.arange(len(U)), np.diff(owned.indptr))
+    scores = c[owned.items] + np.einsum("nk,nk->n", U[people], V[owned.items], dtype=np.float64)
+    return float(np.square(1.0 - scores).sum())

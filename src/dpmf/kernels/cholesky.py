@@ -1,4 +1,4 @@
-"""The parts of a Cholesky solver that must be fast, in explicit vectors of sixteen floats ("lines").
+"""The inner loops of a Cholesky solver, in explicit vectors of sixteen floats ("lines").
 
 Normal equations and their Cholesky factors are both made of C ← C ± Σ_r B[r]' Z[r]. A strip of C of four rows and up
 to six lines stays in registers while r runs, so that a product costs one instruction and hardly a load. As in
@@ -29,7 +29,7 @@ from dpmf.kernels.jit import kernel
 from dpmf.kernels.rows import FLOAT, FLOATS_PER_LINE, INT64, LINE, across, emitted, multiply_add, spread
 
 ROWS_PER_STRIP = 4
-_LINES_PER_STRIP = 6  # four times six sums, and what they are made of, fill 32 registers
+_LINES_PER_STRIP = 6  # four times six sums and their operands fill 32 registers
 _LEAST_PIVOT = 1e-30
 
 
@@ -58,10 +58,9 @@ def add_products(
     lines = (last - first) // FLOATS_PER_LINE
     for line in range(0, lines, _LINES_PER_STRIP):
         column = first + line * FLOATS_PER_LINE
-        _add_to_strip(
-            B, b_row * B.shape[1] + b_column, B.shape[1], Z, z_row * Z.shape[1] + column, Z.shape[1], count,
-            C, c_row * C.shape[1] + column, C.shape[1], min(lines - line, _LINES_PER_STRIP), negative,
-        )  # fmt: skip
+        b_at, z_at = b_row * B.shape[1] + b_column, z_row * Z.shape[1] + column
+        c_at, n_lines = c_row * C.shape[1] + column, min(lines - line, _LINES_PER_STRIP)
+        _add_to_strip(B, b_at, B.shape[1], Z, z_at, Z.shape[1], count, C, c_at, C.shape[1], n_lines, negative)
 
 
 def add_products_reference(
@@ -74,7 +73,7 @@ def add_products_reference(
 
 @kernel
 def eliminate(A: NDArray[np.float32], a: int) -> None:
-    """Make rows a..a+3 of A (out) rows of its Cholesky factor, all that comes from rows above being done.
+    """Turn rows a..a+3 of A (out) into rows of its Cholesky factor, the rows above being subtracted already.
 
     Columns from the line of a on are changed; those left of the diagonal get values without meaning.
     """
@@ -108,7 +107,7 @@ def copy_line(typingctx: Any, source: Any, source_at: Any, target: Any, target_a
 
 @emitted
 def dot_lines(typingctx: Any, left: Any, left_at: Any, right: Any, right_at: Any, lines: Any) -> Any:
-    """Return the inner product of two pieces of so many lines, each given by its array and where it begins."""
+    """Return the inner product of two vectors of `lines` lines, each given by its array and its start."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a = _place(context, builder, left, args[0], args[1])
@@ -125,9 +124,20 @@ def dot_lines(typingctx: Any, left: Any, left_at: Any, right: Any, right_at: Any
 
 @emitted
 def _add_to_strip(
-    typingctx: Any, B: Any, b_at: Any, b_step: Any, Z: Any, z_at: Any, z_step: Any, count: Any, C: Any, c_at: Any,
-    c_step: Any, lines: Any, negative: Any,
-) -> Any:  # fmt: skip
+    typingctx: Any,
+    B: Any,
+    b_at: Any,
+    b_step: Any,
+    Z: Any,
+    z_at: Any,
+    z_step: Any,
+    count: Any,
+    C: Any,
+    c_at: Any,
+    c_step: Any,
+    lines: Any,
+    negative: Any,
+) -> Any:
     """Add products to a strip of one to six lines; arrays are given by where to begin and the step to the next row."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -5,9 +5,10 @@ that they rated; it is scaled down to a length of `clip` if it is longer. docs/p
 docs/proofs/gaussian.md prove that its length is bounded whatever the ratings, factors and biases are. As in
 `dpmf.kernels.bounded_sums`, only ratings of items in the catalogue and in ascending order count.
 
->>> rows, item, one = np.array([0, 1]), np.array([0], np.int32), np.ones((1, 1), np.float32)
+>>> five = Csr(np.array([0, 1]), np.array([0], np.int32), np.array([5], np.float32))
+>>> one = np.ones((1, 1), np.float32)
 >>> sums, zero, share = np.zeros((1, 2), np.int64), np.zeros(1, np.float32), np.ones(1)
->>> add_clipped_gradients(rows, item, np.array([5], np.float32), 0, 1, one, zero, zero, one, share, 1.0, 2.0, 1e6, sums)
+>>> add_clipped_gradients(five, 0, 1, one, zero, zero, one, share, 1.0, 2.0, 1e6, sums)
 >>> (sums / 1e6).round(3).tolist()  # e (u, 1) = 4 (1, 1), scaled to a length of 2
 [[1.414, 1.414]]
 """
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded_sums import SAFETY, share_of
+from dpmf.kernels.bounded_sums import SAFETY, valid_share
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import kernel
 
 
@@ -34,9 +36,7 @@ def prediction_error(value: Any, bias: Any, item_bias: Any, u: NDArray[np.float3
 
 @kernel
 def add_clipped_gradients(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
@@ -52,18 +52,19 @@ def add_clipped_gradients(
     """Add the gradients of people start..stop-1 to the items, shape (n_items, K + 1). Bound: share · clip.
 
     Args:
-        indptr, items, values: ratings, centred, as in `dpmf.ratings.Ratings`.
+        rated: ratings, centred.
         V, c: item factors, shape (n_items, K), and biases.
-        b, U: everybody's own bias and factors.
-        shares: of the clip, from 0 to 1; what is not a number in that range is none.
+        b, U: biases and factors of people.
+        shares: of the clip, from 0 to 1; anything else is taken as 0.
         height: how much biases count beside factors.
         clip: the greatest length.
         steps: of the grid, per unit.
         sums: to add to.
     """
+    indptr, items, values = rated
     n_items, K = V.shape
     for i in range(start, stop):
-        limit = share_of(shares, i) * clip
+        limit = valid_share(shares, i) * clip
         weight = height * height
         for k in range(K):
             weight += np.float64(U[i, k]) * np.float64(U[i, k])
@@ -89,10 +90,17 @@ def add_clipped_gradients(
                 sums[j, K] += np.int64(amount * height)
 
 
-def clipped_gradient_reference(
-    items: NDArray[Any], values: NDArray[Any], V: NDArray[Any], c: NDArray[Any], b: float, u: NDArray[Any],
-    share: float, height: float, clip: float,
-) -> NDArray[np.float64]:  # fmt: skip
+def add_clipped_gradients_reference(
+    items: NDArray[Any],
+    values: NDArray[Any],
+    V: NDArray[Any],
+    c: NDArray[Any],
+    b: float,
+    u: NDArray[Any],
+    share: float,
+    height: float,
+    clip: float,
+) -> NDArray[np.float64]:
     """Return one person's clipped gradient, shape (n_items, K + 1), of ratings of different items in the catalogue."""
     gradient = np.zeros((len(V), V.shape[1] + 1))
     errors = values - b - c[items] - V[items] @ u

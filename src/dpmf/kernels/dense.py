@@ -1,4 +1,4 @@
-"""Small matrices and vectors of one person, in the order of operations as written.
+"""Inverting a small matrix and rescaling vectors, in the order of operations as written.
 
 >>> inverse = np.empty((2, 2))
 >>> invert(np.array([[2.0, 1.0], [1.0, 1.0]]), inverse)
@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.jit import kernel
 
-LEAST_PIVOT = 1e-30  # what rounding may leave of a matrix that is positive definite
+LEAST_PIVOT = 1e-30  # rounding may leave less than this, or less than 0, of a pivot that is positive
 
 
 @kernel
@@ -36,8 +38,13 @@ def invert(A: NDArray[np.float64], inverse: NDArray[np.float64]) -> None:
                     inverse[row, k] -= factor * inverse[a, k]
 
 
+def invert_reference(A: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what `invert` writes."""
+    return np.asarray(np.linalg.inv(A))
+
+
 @kernel
-def stretch(row: NDArray[np.float64], length: float) -> None:
+def rescale(row: NDArray[np.float64], length: float) -> None:
     """Scale row (out) to a length, unless it is 0."""
     total = 0.0
     for k in range(len(row)):
@@ -46,3 +53,21 @@ def stretch(row: NDArray[np.float64], length: float) -> None:
         factor = length / np.sqrt(total)
         for k in range(len(row)):
             row[k] *= factor
+
+
+@kernel
+def rescale_rows(start: int, stop: int, length: float, rows: NDArray[np.float32]) -> None:
+    """Scale rows start..stop-1 (out) to a length, except rows of zeros."""
+    row = np.empty(rows.shape[1])
+    for i in range(start, stop):
+        for k in range(len(row)):
+            row[k] = rows[i, k]
+        rescale(row, length)
+        for k in range(len(row)):
+            rows[i, k] = np.float32(row[k])
+
+
+def rescale_rows_reference(length: float, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what `rescale_rows` makes of all rows, and `rescale` of each."""
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(rows * np.where(lengths > 0, length / np.maximum(lengths, 1e-300), 1.0))

@@ -9,11 +9,11 @@ the sum being over the ratings of row i. The factors s_j shorten those x_j that 
 the gradient only: predictions are made with x_j itself. Everything a row needs is its own, so rows may be visited in
 any order and by any thread.
 
->>> indptr, columns, values = np.array([0, 1]), np.array([0], np.int32), np.array([5], np.float32)
+>>> rated = Csr(np.array([0, 1]), np.array([0], np.int32), np.array([5], np.float32))
 >>> own, before, others = (np.full((1, 16), value, np.float32) for value in (0.5, 0.5, 0.25))
 >>> one, nothing = np.ones(1, np.float32), np.zeros((0, 16), np.float32)
 >>> step = np.array([0.1], np.float32)
->>> step_rows(indptr, columns, values, 0, 1, own, others, one, step, 0 * one, 0.0, nothing, before)
+>>> step_rows(rated, 0, 1, own, others, one, step, 0 * one, 0.0, nothing, before)
 9.0
 >>> round(float(before[0, 0]), 6)  # 0.5 + 0.1 · 3 · 0.25
 0.575
@@ -29,6 +29,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
 from dpmf.kernels.rows import (
     FLOATS_PER_LINE,
@@ -42,47 +43,46 @@ from dpmf.kernels.rows import (
     spread,
 )
 
-_VISITS_AHEAD = 16  # so far that a row of a large matrix has come from memory by then
+_VISITS_AHEAD = 16  # far enough for a row of a large matrix to arrive from memory in time
 _DOUBLE = ir.DoubleType()
 
 
 @fast_kernel
 def step_rows(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     own: NDArray[np.float32],
     others: NDArray[np.float32],
-    shortened: NDArray[np.float32],
+    scales: NDArray[np.float32],
     steps: NDArray[np.float32],
     penalties: NDArray[np.float32],
     momentum: float,
     noise: NDArray[np.float32],
     before: NDArray[np.float32],  # in: the rows one step ago, out: the rows one step on
 ) -> float:
-    """Move rows start..stop-1; return the sum of their e².
+    """Move rows start..stop-1 by one step; return the sum of their e².
 
     Args:
-        indptr, columns, values: ratings of this side's rows, as in `dpmf.engine.sparse.SparseRows`, centred.
+        rated: ratings of this side's rows, centred.
         own, others: shapes (rows, width) and (columns, width), finite, as they were before this step.
-        shortened: s_j, one for each row of the other side.
+        scales: s_j, one for each row of the other side.
         steps, penalties: one for each row of this side.
         momentum: m.
         noise: shape (rows, K), K at most the width; or no rows at all, for none.
         before: see above.
     """
+    indptr, columns, values = rated
     width, noisy = own.shape[1], noise.shape[1] if len(noise) else 0
     momentum_32, squared = np.float32(momentum), 0.0
     pull = np.empty(width, np.float32)
     flat_own, flat_others = own.reshape(own.size), others.reshape(others.size)
     for i in range(start, stop):
         t = own[i]
+        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
         squared += _pull_of_row(
-            columns, values, np.int64(indptr[i]), np.int64(indptr[i + 1]), flat_own, np.int64(i) * width, flat_others,
-            shortened, np.int64(width), pull,
-        )  # fmt: skip
+            columns, values, first, last, flat_own, np.int64(i) * width, flat_others, scales, np.int64(width), pull
+        )
         for k in range(noisy):
             pull[k] += noise[i, k]
         for k in range(width):
@@ -93,18 +93,26 @@ def step_rows(
 
 @emitted
 def _pull_of_row(
-    typingctx: Any, columns: Any, values: Any, first: Any, last: Any, own: Any, t_start: Any, others: Any,
-    shortened: Any, width: Any, pull: Any,
-) -> Any:  # fmt: skip
+    typingctx: Any,
+    columns: Any,
+    values: Any,
+    first: Any,
+    last: Any,
+    own: Any,
+    t_start: Any,
+    others: Any,
+    scales: Any,
+    width: Any,
+    pull: Any,
+) -> Any:
     """Write Σ e s_j x_j over ratings first..last-1 of one row to pull (out), and return Σ e²; all arrays are flat.
 
     A row's factors and its sum stay in registers while its ratings pass by, up to eight lines of them.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kinds = columns, values, shortened
-        data = [context.make_array(kind)(context, builder, args[place]).data
-                for kind, place in zip(kinds, (0, 1, 7), strict=True)]  # fmt: skip
+        arrays = (columns, 0), (values, 1), (scales, 7)
+        data = [context.make_array(kind)(context, builder, args[place]).data for kind, place in arrays]
         t = Row(context, builder, own, args[4], args[5])
         sums = Row(context, builder, pull, args[9], INT64(0))
         squared = cgutils.alloca_once_value(builder, ir.Constant(_DOUBLE, 0.0))  # type: ignore[no-untyped-call]
@@ -137,7 +145,7 @@ def _pull_of_row(
         return builder.load(squared)
 
     number = types.int64
-    kinds = columns, values, number, number, own, number, others, shortened, number, pull
+    kinds = columns, values, number, number, own, number, others, scales, number, pull
     return types.float64(*kinds), codegen
 
 
@@ -187,7 +195,7 @@ def _pull_long(builder: Any, t: Row, sums: Row, lines: Any, visit: Callable[...,
 
 
 def _zeros(builder: Any, count: int) -> list[Any]:
-    """Return so many lines of zeros, each in a place of its own, which becomes a register."""
+    """Return `count` lines of zeros, each in a place of its own, which becomes a register."""
     zero = ir.Constant(LINE, [0.0] * FLOATS_PER_LINE)
     slots = [cgutils.alloca_once(builder, LINE) for _ in range(count)]  # type: ignore[no-untyped-call]
     for slot in slots:
@@ -196,24 +204,23 @@ def _zeros(builder: Any, count: int) -> list[Any]:
 
 
 def step_rows_reference(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[Any],
+    rated: Csr,
     own: NDArray[Any],
     others: NDArray[Any],
-    shortened: NDArray[Any],
+    scales: NDArray[Any],
     steps: NDArray[Any],
     penalties: NDArray[Any],
     momentum: float,
     noise: NDArray[Any],
     before: NDArray[Any],
 ) -> tuple[NDArray[np.float64], float]:
-    """Return all rows one step on, and the sum of e², in double precision."""
+    """Return what `step_rows` makes of all rows, and the sum of e², in double precision."""
+    indptr, columns, values = rated
     moved, squared = np.empty(own.shape), 0.0
     for i in range(len(own)):
-        rated = columns[indptr[i] : indptr[i + 1]]
-        errors = values[indptr[i] : indptr[i + 1]] - others[rated].astype(np.float64) @ own[i].astype(np.float64)
-        pull = (errors * shortened[rated]) @ others[rated].astype(np.float64)
+        own_columns = columns[indptr[i] : indptr[i + 1]]
+        errors = values[indptr[i] : indptr[i + 1]] - others[own_columns].astype(np.float64) @ own[i].astype(np.float64)
+        pull = (errors * scales[own_columns]) @ others[own_columns].astype(np.float64)
         if len(noise):
             pull[: noise.shape[1]] += noise[i]
         moved[i] = own[i] + momentum * (own[i] - before[i]) + steps[i] * (pull - penalties[i] * own[i])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.jit import kernel
 from dpmf.streams import mix
 
@@ -32,13 +33,16 @@ def pair_uniforms(
     key: np.uint64,
     user_keys: NDArray[np.uint64],
     item_keys: NDArray[np.uint64],
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
+    rated: CsrPattern,
     start: int,
     stop: int,
     out: NDArray[np.float64],  # out
 ) -> None:
-    """Give every rating of users start..stop-1 a number in [0, 1) made from its user, its item and the key."""
+    """Give every rating of users start..stop-1 a number in [0, 1) that depends on its user, its item and the key.
+
+    The slow equivalent, for all users, is `pair_uniforms_reference`.
+    """
+    indptr, items = rated
     for i in range(start, stop):
         of_user = mix_one(key ^ user_keys[i])
         for p in range(indptr[i], indptr[i + 1]):
@@ -46,20 +50,16 @@ def pair_uniforms(
 
 
 def pair_uniforms_reference(
-    key: np.uint64,
-    user_keys: NDArray[np.uint64],
-    item_keys: NDArray[np.uint64],
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
+    key: np.uint64, user_keys: NDArray[np.uint64], item_keys: NDArray[np.uint64], rated: CsrPattern
 ) -> NDArray[np.float64]:
     """Return what `pair_uniforms` writes for all users."""
-    of_user = np.repeat(mix(key ^ user_keys), np.diff(indptr)).astype(np.uint64)
-    return np.asarray((mix(of_user ^ item_keys[items]) >> np.uint64(11)) * _TO_UNIT)
+    of_user = np.repeat(mix(key ^ user_keys), np.diff(rated.indptr)).astype(np.uint64)
+    return np.asarray((mix(of_user ^ item_keys[rated.items]) >> np.uint64(11)) * _TO_UNIT)
 
 
 @kernel
 def row_uniforms(key: np.uint64, keys: NDArray[np.uint64], width: int, scale: float, out: NDArray[np.float32]) -> None:
-    """Fill the first `width` columns of out: row r uniform in [-scale, scale), made from keys[r] alone."""
+    """Fill the first `width` columns of out: row r uniform in [-scale, scale), depending on keys[r] alone."""
     for r in range(len(keys)):
         state = mix_one(key ^ keys[r])
         for c in range(width):

@@ -1,16 +1,16 @@
-"""Sums over people who have some items and not others, in which nobody counts for more than a stated amount.
+"""Bounded sums over people of which only the items that they have are known.
 
 An item that took part in a person's fit (`dpmf.kernels.als_implicit`) pulls it towards itself, and would confirm its
-own factors, noise included. So each item is compared with the fit of a person who had all the others but not this one.
+own factors, noise included. So each item gets the fit of a person who has all the others but not this one.
 With A the matrix of the normal equations, u their solution, g = A⁻¹v and h = v·g, that is u + g (α v·u - 1 - α (1 - c))
 / (1 - α h).
 
-The bound on what a person adds is that of `dpmf.kernels.bounded_sums`, whose rules hold here, too.
+What a person adds is bounded as in `dpmf.kernels.bounded_sums`, whose rules apply here, too.
 
 >>> sums, V, c = np.zeros((2, 2), np.int64), np.ones((2, 1), np.float32), np.zeros(2, np.float32)
->>> both = np.array([0, 2]), np.array([0, 1], np.int32)
->>> public = *common_of(V, c, 1.0), Observing(0.0, 0.0, 1.0, 0.5)
->>> add_observed(*both, *both, 0, 1, np.ones(2), np.ones(1), V, c, *public, 1e6, sums)
+>>> both, settings = CsrPattern(np.array([0, 2]), np.array([0, 1], np.int32)), ImplicitSettings(0.0, 0.0, 1.0, 0.5)
+>>> items = prepare_items(V, c, 1.0)
+>>> add_held_out_factors(both, both, 0, 1, np.ones(2), np.ones(1), items, settings, 1e6, sums)
 >>> (sums / 1e6).round(3).tolist()  # without the item, u is 1/3; and each has the weight 1/√2
 [[0.236, 0.354], [0.236, 0.354]]
 """
@@ -22,25 +22,45 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.als_implicit import common_of, equations, observer_reference
-from dpmf.kernels.bounded_sums import SAFETY, bound_row, bounded_row, share_of, weight_scale
-from dpmf.kernels.dense import invert, stretch
+from dpmf.kernels.als_implicit import (
+    ImplicitItems,
+    fill_normal_equations,
+    prepare_items,
+    solve_implicit_reference,
+)
+from dpmf.kernels.bounded_sums import (
+    SAFETY,
+    clip_norm,
+    clip_norm_reference,
+    copy_clipped,
+    valid_share,
+    weight_normalizer,
+)
+from dpmf.kernels.csr import CsrPattern
+from dpmf.kernels.dense import invert, rescale
 from dpmf.kernels.jit import kernel
 
-__all__ = ["Observing", "add_observed", "add_spreads", "common_of", "observed_reference", "stretch_people"]
+__all__ = [
+    "ImplicitSettings",
+    "add_held_out_factors",
+    "add_held_out_factors_reference",
+    "add_implicit_moments",
+    "add_implicit_moments_reference",
+    "prepare_items",
+]
 
-_LEAST_REST = 1e-6  # of an item that all but decides the fit, nothing can be said without it
+_LEAST_SLACK = 1e-6  # of 1 - α h: an item that all but decides the fit leaves none without it
 _ROOT_TWO = 2.0**0.5
 
 
-class Observing(NamedTuple):
-    """The public numbers of `add_observed`.
+class ImplicitSettings(NamedTuple):
+    """The public numbers of `add_held_out_factors`.
 
     Attributes:
-        alpha: how much more an item that a person has weighs in the fit than one that they do not have.
-        length: if above 0, factors are only a first guess, and get this length.
+        alpha: the extra weight in the fit of an item that a person has.
+        length: if above 0, factors are only a first guess, and are scaled to this length.
         radius: the longest factors.
-        height: what is added beside the factors, and counts.
+        height: what is added beside the factors, to count people.
     """
 
     alpha: float
@@ -50,9 +70,8 @@ class Observing(NamedTuple):
 
 
 @kernel
-def add_spreads(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
+def add_implicit_moments(
+    owned: CsrPattern,
     start: int,
     stop: int,
     weights: NDArray[np.float64],
@@ -63,22 +82,21 @@ def add_spreads(
     steps: float,
     sums: NDArray[np.int64],  # out
 ) -> None:
-    """Add everybody's x x' with x = (u, 1), as `dpmf.kernels.bounded_sums.symmetric` has it.
+    """Add everybody's second moments x x' with x = (u, 1), packed as `dpmf.kernels.bounded_sums.symmetric` says.
 
-    A person counts by the scale of their weights, times `lift`, or in full if that is more than 1.
-    Shape: ((K + 1)·(K + 2)/2,). Bound: share · (radius² + 1).
+    A person's weight is lift / ‖their weights‖, at most 1. Shape: ((K + 1)·(K + 2)/2,). Bound: share · (radius² + 1).
     """
     width = U.shape[1]
     row, x = np.empty(width), np.empty(width + 1)
     for i in range(start, stop):
-        weight = weight_scale(indptr, items, weights, i) * lift
+        weight = weight_normalizer(owned, weights, i) * lift
         if not weight > 0.0:
             continue
-        bounded_row(U, i, radius, row)
+        copy_clipped(U, i, radius, row)
         for k in range(width):
             x[k] = row[k]
         x[width] = SAFETY
-        scale, place = min(weight, 1.0) * share_of(shares, i) * steps, 0
+        scale, place = min(weight, 1.0) * valid_share(shares, i) * steps, 0
         for k in range(width + 1):
             sums[place] += np.int64(scale * x[k] * x[k])
             place += 1
@@ -88,52 +106,47 @@ def add_spreads(
 
 
 @kernel
-def add_observed(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    own_indptr: NDArray[np.int64],
-    own_items: NDArray[np.int32],
+def add_held_out_factors(
+    counted: CsrPattern,
+    owned: CsrPattern,
     start: int,
     stop: int,
     weights: NDArray[np.float64],
     shares: NDArray[np.float64],
-    V: NDArray[np.float32],
-    c: NDArray[np.float32],
-    common: NDArray[np.float64],
-    pull: NDArray[np.float64],
-    step: Observing,
+    items: ImplicitItems,
+    settings: ImplicitSettings,
     steps: float,
     sums: NDArray[np.int64],  # out
 ) -> None:
-    """Add weighted (u, height) to the items that people have, u fitted without the item; shape (n_items, K + 1).
+    """Add weighted (u, height) to the items that people have, u being fitted without the item; shape (n_items, K + 1).
 
     Bound: share · sqrt(radius² + height²).
 
     Args:
-        indptr, items: what people have and counts.
-        own_indptr, own_items: all that they have, to which they are fitted; what counts is among it.
+        counted: the items of each person that count.
+        owned: all items of each person, to which they are fitted; those that count are among them.
         start, stop: the people to add.
         weights: of items.
         shares: of people.
-        V, c: factors and biases of items.
-        common, pull: what `common_of` returns.
-        step: public numbers.
+        items: factors and popularity of items, from `prepare_items`.
+        settings: public numbers.
         steps: of the grid, per unit.
         sums: to add to.
     """
+    V, c = items.V, items.c
     n = V.shape[1]
     A, inverse = np.empty((n, n)), np.empty((n, n))
     y, u, v, g, row = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(start, stop):
-        scale = weight_scale(indptr, items, weights, i) * share_of(shares, i) * steps
+        scale = weight_normalizer(counted, weights, i) * valid_share(shares, i) * steps
         if not scale > 0.0:
             continue
-        equations(own_items[own_indptr[i] : own_indptr[i + 1]], V, c, common, pull, step.alpha, A, y)
+        fill_normal_equations(owned.items[owned.indptr[i] : owned.indptr[i + 1]], items, settings.alpha, A, y)
         invert(A, inverse)
         _times(inverse, y, u)
         last = -1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = items[p]
+        for p in range(counted.indptr[i], counted.indptr[i + 1]):
+            j = counted.items[p]
             if not last < j < len(weights):
                 continue
             last = j
@@ -144,19 +157,19 @@ def add_observed(
             for k in range(n):
                 h += v[k] * g[k]
                 score += v[k] * u[k]
-            rest = 1.0 - step.alpha * h
-            if not rest > _LEAST_REST:
+            rest = 1.0 - settings.alpha * h
+            if not rest > _LEAST_SLACK:
                 continue
-            back = (step.alpha * score - 1.0 - step.alpha * (1.0 - c[j])) / rest
+            back = (settings.alpha * score - 1.0 - settings.alpha * (1.0 - c[j])) / rest
             for k in range(n):
                 row[k] = u[k] + back * g[k]
-            if step.length > 0.0:
-                stretch(row, step.length)
-            bound_row(row, step.radius)
+            if settings.length > 0.0:
+                rescale(row, settings.length)
+            clip_norm(row, settings.radius)
             amount = scale * weights[j]
             for k in range(n):
                 sums[j, k] += np.int64(amount * row[k])
-            sums[j, n] += np.int64(amount * SAFETY * step.height)
+            sums[j, n] += np.int64(amount * SAFETY * settings.height)
 
 
 @kernel
@@ -168,34 +181,31 @@ def _times(matrix: NDArray[np.float64], vector: NDArray[np.float64], product: ND
             product[other] += vector[k] * matrix[k, other]
 
 
-@kernel
-def stretch_people(start: int, stop: int, length: float, U: NDArray[np.float32]) -> None:
-    """Scale the factors of people start..stop-1 in U (out) to a length, unless they are 0."""
-    row = np.empty(U.shape[1])
-    for i in range(start, stop):
-        for k in range(len(row)):
-            row[k] = U[i, k]
-        stretch(row, length)
-        for k in range(len(row)):
-            U[i, k] = np.float32(row[k])
+def add_implicit_moments_reference(
+    items: NDArray[Any], weights: NDArray[Any], u: NDArray[Any], share: float, lift: float, radius: float
+) -> NDArray[np.float64]:
+    """Return what one person with valid items adds, before truncation and for steps = 1, as a matrix."""
+    weight = min(1.0, lift / float(np.linalg.norm(weights[items])))
+    x = np.append(clip_norm_reference(u, radius), 1.0)
+    return np.asarray(share * weight * np.outer(x, x))
 
 
-def observed_reference(
+def add_held_out_factors_reference(
     items: NDArray[Any],
     weights: NDArray[Any],
     share: float,
     V: NDArray[Any],
     c: NDArray[Any],
     ridge: float,
-    step: Observing,
+    settings: ImplicitSettings,
 ) -> NDArray[np.float64]:
-    """Return what one well-behaved person adds, before truncation and for steps = 1: a fit of its own per item."""
+    """Return what one person with valid items adds, before truncation and for steps = 1: one fit per item."""
     w = weights[items] / np.sqrt(np.sum(weights[items] ** 2))
     full = np.zeros((len(c), V.shape[1] + 1))
     for place, j in enumerate(items):
-        row = observer_reference(items[items != j], V, c, ridge, step.alpha)
+        row = solve_implicit_reference(items[items != j], V, c, ridge, settings.alpha)
         length = max(float(np.linalg.norm(row)), 1e-300)
-        row = row * (step.length / length if step.length > 0 else 1.0)
-        row = row * min(1.0, step.radius / max(float(np.linalg.norm(row)), 1e-300))
-        full[j] = share * w[place] * np.append(row, step.height)
+        row = row * (settings.length / length if settings.length > 0 else 1.0)
+        row = clip_norm_reference(row, settings.radius)
+        full[j] = share * w[place] * np.append(row, settings.height)
     return full

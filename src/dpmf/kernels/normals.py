@@ -1,8 +1,8 @@
-"""Standard normal numbers for sampling, not for privacy noise that a certificate rests on.
+"""Standard normal numbers for sampling, not for the noise of certified guarantees.
 
 Two sources. Fresh numbers come from a counter: Philox (Salmon et al. 2011, two words, seven rounds) makes two uniform
 words of a stream and a place, and Box and Muller's transform makes two normal numbers of them. So a number depends on
-its stream and place alone, whatever was drawn before. Numbers from a table are the same few again and again: a row
+its stream and place alone, whatever was drawn before. Numbers from a table are reused again and again: a row
 takes neighbouring lines, a group of rows from one random line on, each row with a random sign. The sign keeps every
 mean at 0, and each of the table's sixteen columns has variance 1 exactly, so that however often the table is read, only
 shape and independence of the noise are approximate.
@@ -39,7 +39,7 @@ _COSINE = (1.0, -1.2337006, 0.25366951, -0.020863481, 0.00091926027)
 
 
 def normal_table(generator: np.random.Generator, size: int, room: int) -> NDArray[np.float32]:
-    """Return a table of at least `size` numbers, in whole lines, flat; after the last, the first `room` stand again.
+    """Return a table of at least `size` numbers, in whole lines, flat; the first `room` are repeated at the end.
 
     Args:
         generator: where they come from.
@@ -51,9 +51,7 @@ def normal_table(generator: np.random.Generator, size: int, room: int) -> NDArra
     table /= np.sqrt(np.mean(table**2, axis=0))
     again = np.arange(lines + room // FLOATS_PER_LINE) % lines
     memory = np.empty((len(again) + 1) * FLOATS_PER_LINE, np.float32)
-    offset = (
-        -memory.ctypes.data % (4 * FLOATS_PER_LINE) // 4
-    )  # lines that lie across two cache lines take twice as long
+    offset = -memory.ctypes.data % (4 * FLOATS_PER_LINE) // 4  # a line across two cache lines takes twice as long
     aligned = memory[offset : offset + len(again) * FLOATS_PER_LINE]
     aligned[:] = table[again].ravel()
     return aligned
@@ -78,7 +76,7 @@ def normals_of_words(words: NDArray[np.float32], out: NDArray[np.float32]) -> No
 
 @emitted
 def _normal_lines_of_words(typingctx: Any, out: Any, words: Any, pairs: Any) -> Any:
-    """Make so many pairs of lines of normal numbers of as many pairs of lines of words."""
+    """Turn pairs of lines of uniform words into pairs of lines of normal numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row, source = Row(context, builder, out, args[0], INT64(0)), Row(context, builder, words, args[1], INT64(0))
@@ -93,7 +91,7 @@ def _normal_lines_of_words(typingctx: Any, out: Any, words: Any, pairs: Any) -> 
 
 @emitted
 def _normal_lines(typingctx: Any, out: Any, start: Any, pairs: Any, stream: Any) -> Any:
-    """Fill so many pairs of lines."""
+    """Fill `pairs` pairs of lines."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         row = Row(context, builder, out, args[0], args[1])

@@ -3,15 +3,16 @@
 Letters: row j (an item, say) with ratings r_i by columns i (users) that have factors u_i, and A_j = Σ u_i u_i' over
 them. The right-hand side Σ u_i r_i is `sum_products` in floating-point numbers. In integers it is `add_levels`: there,
 factors and ratings are whole numbers, so that every product and every sum is exact, and what one rating can change
-follows from the longest row of whole numbers, which `grid_rows` bounds. `solve_given` solves for any right-hand side.
+follows from the longest row of whole numbers, which `quantize_rows` bounds. `solve_normal_equations` takes any
+right-hand side.
 
 >>> U = np.array([[0.6, 0.8]], np.float32)
 >>> rows = np.empty((1, 2), np.int64)
->>> grid_rows(U, 1.0, 1000.0, rows)
+>>> quantize_rows(U, 1.0, 1000.0, rows)
 >>> rows.tolist()
 [[599, 799]]
 >>> sums = np.zeros((1, 2), np.int64)
->>> add_levels(np.array([0, 1]), np.array([0], np.int32), np.array([3], np.int64), 0, 1, rows, sums)
+>>> add_levels(CsrPattern(np.array([0, 1]), np.array([0], np.int32)), np.array([3]), 0, 1, rows, sums)
 >>> sums.tolist()
 [[1797, 2397]]
 """
@@ -23,22 +24,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded_sums import bounded_row
+from dpmf.kernels.bounded_sums import SAFETY, clip_norm_reference, copy_clipped
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.jit import fast_kernel, kernel
 from dpmf.kernels.ridge import cholesky_solve
 
 
 @fast_kernel
 def sum_products(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     U: NDArray[np.float32],
     sums: NDArray[np.float64],  # out
 ) -> None:
     """Write Σ u_i r_i of rows start..stop-1, shape (rows, K), in double precision."""
+    indptr, columns, values = rated
     for j in range(start, stop):
         sums[j] = 0.0
         for p in range(indptr[j], indptr[j + 1]):
@@ -48,9 +49,8 @@ def sum_products(
 
 
 @fast_kernel
-def solve_given(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
+def solve_normal_equations(
+    rated: CsrPattern,
     start: int,
     stop: int,
     U: NDArray[np.float32],
@@ -62,7 +62,7 @@ def solve_given(
     """Solve (A_j + ridge I + spread A_j⁻¹) v_j = right_j for rows start..stop-1, by Cholesky in double precision.
 
     Args:
-        indptr, columns: who rated what, as in `dpmf.engine.sparse.SparseRows`.
+        rated: the columns of each row.
         start, stop: the rows.
         U: shape (columns, at least K).
         ridge: above 0, unless `spread` is.
@@ -71,6 +71,7 @@ def solve_given(
         right: shape (rows, K).
         V: shape (rows, K).
     """
+    indptr, columns = rated
     width = right.shape[1]
     A, B, y = np.empty((width, width)), np.empty((width, width)), np.empty(width)
     for j in range(start, stop):
@@ -108,7 +109,7 @@ def solve_given(
 
 
 @kernel
-def grid_rows(U: NDArray[np.float32], radius: float, steps: float, rows: NDArray[np.int64]) -> None:
+def quantize_rows(U: NDArray[np.float32], radius: float, steps: float, rows: NDArray[np.int64]) -> None:
     """Write U in whole steps to rows (out), same shape; no row is longer than radius · steps.
 
     Rows that are longer than the radius are scaled to it, those with a number that is not finite become 0, and every
@@ -116,15 +117,14 @@ def grid_rows(U: NDArray[np.float32], radius: float, steps: float, rows: NDArray
     """
     row = np.empty(U.shape[1])
     for i in range(len(U)):
-        bounded_row(U, i, radius, row)
+        copy_clipped(U, i, radius, row)
         for k in range(len(row)):
             rows[i, k] = np.int64(row[k] * steps)
 
 
 @kernel
 def add_levels(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
+    rated: CsrPattern,
     levels: NDArray[np.int64],
     start: int,
     stop: int,
@@ -135,6 +135,7 @@ def add_levels(
 
     Bound: a rating whose level changes by d changes one row of the sums by d times a row of `rows`.
     """
+    indptr, columns = rated
     for j in range(start, stop):
         for p in range(indptr[j], indptr[j + 1]):
             level, row = levels[p], rows[columns[p]]
@@ -144,8 +145,7 @@ def add_levels(
 
 @kernel
 def scatter_levels(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
+    rated: CsrPattern,
     levels: NDArray[np.int64],
     start: int,
     stop: int,
@@ -156,6 +156,7 @@ def scatter_levels(
 
     Bound: a rating whose level changes by d changes one row of the sums by d times a row of `rows`.
     """
+    indptr, columns = rated
     for i in range(start, stop):
         row = rows[i]
         for p in range(indptr[i], indptr[i + 1]):
@@ -163,7 +164,17 @@ def scatter_levels(
                 sums[columns[p], k] += levels[p] * row[k]
 
 
-def solve_given_reference(
+def sum_products_reference(columns: NDArray[Any], values: NDArray[Any], U: NDArray[Any]) -> NDArray[np.float64]:
+    """Return Σ u_i r_i of one row, shape (K,)."""
+    return np.asarray(values.astype(np.float64) @ U[columns])
+
+
+def quantize_rows_reference(U: NDArray[Any], radius: float, steps: float) -> NDArray[np.int64]:
+    """Return what `quantize_rows` writes for finite rows."""
+    return np.array([np.trunc(SAFETY * steps * clip_norm_reference(u, radius)) for u in U]).astype(np.int64)
+
+
+def solve_normal_equations_reference(
     columns: NDArray[Any], U: NDArray[Any], ridge: float, spread: float, right: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return v of one row, shape (K,)."""

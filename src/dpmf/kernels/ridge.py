@@ -8,20 +8,35 @@ with both ridges multiplied by n^exponent, n being the number of the person's ra
 
 >>> import numpy as np
 >>> V, c = np.eye(2), np.zeros(2)
->>> solve_person_reference(np.array([0]), np.array([4.0]), V, c, 3.0, 1e-9, 1.0, 0.0).round(3).tolist()
+>>> solve_people_reference(np.array([0]), np.array([4.0]), V, c, 3.0, Penalties(1e-9, 1.0, 0.0)).round(3).tolist()
 [1.0, 0.0, 0.0]
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
 
-_RATINGS_AT_ONCE = 4  # a matrix entry is loaded and stored once for so many products
+_RATINGS_AT_ONCE = 4  # ratings per pass: a matrix entry is loaded and stored once for four products
+
+
+class Penalties(NamedTuple):
+    """The weights of the ridge penalties.
+
+    Attributes:
+        bias: ridge_b, on a squared bias.
+        factors: ridge_u, on the squared length of factors.
+        exponent: both are multiplied by the number of ratings to this power.
+    """
+
+    bias: float
+    factors: float
+    exponent: float
 
 
 @fast_kernel
@@ -49,23 +64,29 @@ def cholesky_solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
             y[k] -= A[a, k] * y[a]
 
 
+def cholesky_solve_reference(A: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what `cholesky_solve` writes to y."""
+    return np.asarray(np.linalg.solve(A, y))
+
+
 @fast_kernel
 def solve_people(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
     c: NDArray[np.float32],
     mean: float,
-    ridge_b: float,
-    ridge_u: float,
-    exponent: float,
+    penalties: Penalties,
     b: NDArray[np.float32],  # out
     U: NDArray[np.float32],  # out
 ) -> None:
-    """Solve for people start..stop-1; a person without ratings gets zeros."""
+    """Fit bias and factors of people start..stop-1; a person without ratings gets zeros.
+
+    The slow equivalent, for one person, is `solve_people_reference`.
+    """
+    indptr, items, values = rated
+    ridge_b, ridge_u, exponent = penalties
     width = V.shape[1]
     A = np.empty((width + 1, width + 1))
     y = np.empty(width + 1)
@@ -106,9 +127,7 @@ def solve_people(
 
 @fast_kernel
 def squared_errors(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
@@ -118,6 +137,7 @@ def squared_errors(
     U: NDArray[np.float32],
 ) -> float:
     """Return Σ (r_j - mean - c_j - b_i - u_i·v_j)² over the ratings of people start..stop-1."""
+    indptr, items, values = rated
     total = 0.0
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
@@ -129,17 +149,29 @@ def squared_errors(
     return total
 
 
-def solve_person_reference(
+def solve_people_reference(
     items: NDArray[Any],
     values: NDArray[Any],
     V: NDArray[Any],
     c: NDArray[Any],
     mean: float,
-    ridge_b: float,
-    ridge_u: float,
-    exponent: float,
+    penalties: Penalties,
 ) -> NDArray[np.float64]:
-    """Return (b, u) of one person, shape (K + 1,)."""
+    """Return (b, u) of one person, shape (K + 1,), by NumPy's solver."""
     Z = np.c_[np.ones(len(items)), V[items].astype(np.float64)]
-    penalty = np.diag([ridge_b] + [ridge_u] * V.shape[1]) * len(items) ** exponent
+    penalty = np.diag([penalties.bias] + [penalties.factors] * V.shape[1]) * len(items) ** penalties.exponent
     return np.asarray(np.linalg.solve(Z.T @ Z + penalty, Z.T @ (values - mean - c[items])))
+
+
+def squared_errors_reference(
+    rated: Csr,
+    V: NDArray[Any],
+    c: NDArray[Any],
+    mean: float,
+    b: NDArray[Any],
+    U: NDArray[Any],
+) -> float:
+    """Return what `squared_errors` returns for everybody."""
+    people = np.repeat(np.arange(len(b)), np.diff(rated.indptr))
+    products = np.einsum("nk,nk->n", U[people], V[rated.items], dtype=np.float64)
+    return float(np.square(rated.values - mean - b[people] - c[rated.items] - products).sum())

@@ -1,7 +1,7 @@
 """Predicting ratings, and finding the best items of many people without a people × items matrix.
 
->>> import numpy as np
->>> best_reference(np.array([[1.0, 3.0, 2.0]]), np.array([0, 1]), np.array([1]), 2)
+>>> excluded = CsrPattern(np.array([0, 1]), np.array([1], np.int32))
+>>> find_best_items_reference(np.array([[1.0, 3.0, 2.0]]), excluded, 2)
 (array([[2, 0]], dtype=int32), array([[2., 1.]], dtype=float32))
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.jit import fast_kernel, kernel
 
 _TILE = 128  # items scored at a time: with 64 factors or so, they stay in the first-level cache
@@ -25,12 +26,10 @@ def predict_pairs(
     b: NDArray[np.float32],
     c: NDArray[np.float32],
     mean: float,
-    start: int,
-    stop: int,
     out: NDArray[np.float32],  # out
 ) -> None:
-    """Write mean + b_i + c_j + u_i·v_j for the pairs start..stop-1."""
-    for p in range(start, stop):
+    """Write mean + b_i + c_j + u_i·v_j for the pairs of a user i and an item j."""
+    for p in range(len(users)):
         i = users[p]
         j = items[p]
         dot = np.float32(0)
@@ -48,7 +47,7 @@ def predict_pairs_reference(
     c: NDArray[np.float32],
     mean: float,
 ) -> NDArray[np.float64]:
-    """Return what `predict_pairs` writes for all pairs."""
+    """Return what `predict_pairs` writes."""
     return np.asarray(mean + b[users] + c[items] + np.einsum("nk,nk->n", U[users], V[items], dtype=np.float64))
 
 
@@ -87,7 +86,7 @@ def score_tile(
 def score_tile_reference(
     u: NDArray[np.float32], VT: NDArray[np.float32], c: NDArray[np.float32], first: int, count: int
 ) -> NDArray[np.float64]:
-    """Return what `score_tile` writes, for so many items."""
+    """Return what `score_tile` writes to a tile of `count` items."""
     tile = slice(first, first + count)
     return np.asarray(c[tile].astype(np.float64) + u.astype(np.float64) @ VT[:, tile])
 
@@ -146,19 +145,21 @@ def _sort_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
 
 @kernel
 def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_scores: NDArray[np.float32]) -> None:
-    """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few."""
+    """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few.
+
+    The slow equivalent is `find_best_items_reference` for one person.
+    """
     _start_heap(best_items, best_scores)
     _add_to_heap(scores, 0, best_items, best_scores)
     _sort_heap(best_items, best_scores)
 
 
 @kernel
-def best_items_of_people(
+def find_best_items(
     U: NDArray[np.float32],
     VT: NDArray[np.float32],
     c: NDArray[np.float32],
-    indptr: NDArray[np.int64],
-    excluded: NDArray[np.int32],
+    excluded: CsrPattern,
     start: int,
     stop: int,
     best_items: NDArray[np.int32],  # out
@@ -166,9 +167,10 @@ def best_items_of_people(
 ) -> None:
     """Write the best items of people start..stop-1 (rows of the outputs, k columns), best first.
 
-    Person i may not get the items excluded[indptr[i]:indptr[i+1]], which stand in ascending order; an item with
-    c = 2·NEVER goes to nobody. Everybody's scores for one tile of items are computed before the next tile is fetched.
+    Nobody gets the items in their row of `excluded`, which are in ascending order; an item with c = 2·NEVER goes to
+    nobody. Everybody's scores for one tile of items are computed before the next tile is fetched.
     """
+    indptr, items = excluded
     tile = np.empty(_TILE, np.float32)
     n_items = VT.shape[1]
     coming = indptr[start:stop].copy()  # the next excluded item of each person
@@ -179,9 +181,9 @@ def best_items_of_people(
         for i in range(start, stop):
             greatest = score_tile(U[i], VT, c, first, tile[: last - first])
             p = coming[i - start]
-            while p < indptr[i + 1] and excluded[p] < last:
-                if excluded[p] >= first:  # no write outside the tile, whatever the order
-                    tile[excluded[p] - first] = NEVER
+            while p < indptr[i + 1] and items[p] < last:
+                if items[p] >= first:  # no write outside the tile, whatever the order
+                    tile[items[p] - first] = NEVER
                 p += 1
             coming[i - start] = p
             if greatest > best_scores[i, 0]:
@@ -190,12 +192,12 @@ def best_items_of_people(
         _sort_heap(best_items[i], best_scores[i])
 
 
-def best_reference(
-    scores: NDArray[np.floating], indptr: NDArray[np.int64], excluded: NDArray[np.int32], k: int
+def find_best_items_reference(
+    scores: NDArray[np.floating], excluded: CsrPattern, k: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return what `best_items_of_people` writes, given all scores; needs at least k candidates per person."""
+    """Return what `find_best_items` writes, given all scores; needs at least k candidates per person."""
     scores = scores.astype(np.float32)
     for i in range(len(scores)):
-        scores[i, excluded[indptr[i] : indptr[i + 1]]] = -np.inf
+        scores[i, excluded.items[excluded.indptr[i] : excluded.indptr[i + 1]]] = -np.inf
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return order.astype(np.int32), np.take_along_axis(scores, order, axis=1)

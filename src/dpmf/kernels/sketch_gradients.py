@@ -7,11 +7,11 @@ shares a cell adds up or cancels there *before* the vector is clipped, so that i
 collide. docs/proofs/sketch.md has the proof. As in `dpmf.kernels.bounded_sums`, only ratings of items in the catalogue
 and in ascending order count.
 
->>> rows, item, one = np.array([0, 1]), np.array([0], np.int32), np.ones((1, 1), np.float32)
+>>> five = Csr(np.array([0, 1]), np.array([0], np.int32), np.array([5], np.float32))
+>>> one = np.ones((1, 1), np.float32)
 >>> places, signs = np.array([[0, 0]], np.uint32), np.ones((1, 2), np.float32)  # both components in the same cell
 >>> sums, zero, share = np.zeros(1, np.int64), np.zeros(1, np.float32), np.ones(1)
->>> add_sketched_gradients(rows, item, np.array([5], np.float32), 0, 1, one, zero, zero, one, share, 1.0, 2.0, 1e6,
-...     places, signs, sums)
+>>> add_sketched_gradients(five, 0, 1, one, zero, zero, one, share, 1.0, 2.0, 1e6, places, signs, sums)
 >>> (sums / 1e6).round(3).tolist()  # 4 (1 + 1) = 8 in the one cell, scaled to a length of 2
 [2.0]
 """
@@ -23,16 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.bounded_sums import SAFETY, share_of
+from dpmf.kernels.bounded_sums import SAFETY, valid_share
 from dpmf.kernels.clipped_gradients import prediction_error
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import kernel
 
 
 @kernel
 def add_sketched_gradients(
-    indptr: NDArray[np.int64],
-    items: NDArray[np.int32],
-    values: NDArray[np.float32],
+    rated: Csr,
     start: int,
     stop: int,
     V: NDArray[np.float32],
@@ -50,22 +49,23 @@ def add_sketched_gradients(
     """Add the gradients of people start..stop-1 to the cells, shape (k·w,). Bound: share · clip.
 
     Args:
-        indptr, items, values: ratings, centred, as in `dpmf.ratings.Ratings`.
+        rated: ratings, centred.
         V, c: item factors, shape (n_items, K), and biases, as they are read.
-        b, U: everybody's own bias and factors.
-        shares: of the clip, from 0 to 1; what is not a number in that range is none.
+        b, U: biases and factors of people.
+        shares: of the clip, from 0 to 1; anything else is taken as 0.
         height: how much biases count beside factors.
         clip: the greatest length.
         steps: of the grid, per unit.
         places, signs: shape (n_items, k·(K + 1)), where the components of items live, row after row, the bias last.
         sums: to add to.
     """
+    indptr, items, values = rated
     n_items, K = V.shape
     width = places.shape[1]
     cells = np.zeros(len(sums))  # the person's vector; all zeros between one person and the next
     touched, owner = np.empty(len(sums), np.int64), np.full(len(sums), -1, np.int64)
     for i in range(start, stop):
-        limit = share_of(shares, i) * clip
+        limit = valid_share(shares, i) * clip
         if not limit > 0.0:
             continue
         last, count = -1, 0
@@ -94,10 +94,20 @@ def add_sketched_gradients(
             cells[cell] = 0.0
 
 
-def sketched_gradient_reference(
-    items: NDArray[Any], values: NDArray[Any], V: NDArray[Any], c: NDArray[Any], b: float, u: NDArray[Any],
-    share: float, height: float, clip: float, places: NDArray[Any], signs: NDArray[Any], n_cells: int,
-) -> NDArray[np.float64]:  # fmt: skip
+def add_sketched_gradients_reference(
+    items: NDArray[Any],
+    values: NDArray[Any],
+    V: NDArray[Any],
+    c: NDArray[Any],
+    b: float,
+    u: NDArray[Any],
+    share: float,
+    height: float,
+    clip: float,
+    places: NDArray[Any],
+    signs: NDArray[Any],
+    n_cells: int,
+) -> NDArray[np.float64]:
     """Return one person's clipped vector, shape (n_cells,), of ratings of different items in the catalogue."""
     errors = values - b - c[items] - V[items] @ u
     depth = places.shape[1] // (len(u) + 1)

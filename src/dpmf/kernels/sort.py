@@ -1,4 +1,4 @@
-"""Putting ratings in order: counting sorts, duplicates, dense ids.
+"""Sorting ratings: counting sorts, duplicates, dense ids.
 
 >>> import numpy as np
 >>> order_pairs(np.array([1, 0, 1], np.int32), np.array([0, 1, 0], np.int32), 2, 2)
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.jit import kernel
 
 
@@ -95,8 +96,9 @@ def kept_pointers_reference(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) 
 
 
 @kernel
-def rows_ascend(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
-    """Tell whether every user's items stand in ascending order, each once."""
+def rows_ascend(rated: CsrPattern) -> bool:
+    """Tell whether the items of every row are in ascending order, each once."""
+    indptr, items = rated
     for i in range(len(indptr) - 1):
         for p in range(indptr[i] + 1, indptr[i + 1]):
             if items[p] <= items[p - 1]:
@@ -104,9 +106,9 @@ def rows_ascend(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
     return True
 
 
-def rows_ascend_reference(indptr: NDArray[np.int64], items: NDArray[np.int32]) -> bool:
+def rows_ascend_reference(rated: CsrPattern) -> bool:
     """Return what `rows_ascend` returns."""
-    rows = (items[first:last].tolist() for first, last in pairwise(indptr.tolist()))
+    rows = (rated.items[first:last].tolist() for first, last in pairwise(rated.indptr.tolist()))
     return all(row == sorted(set(row)) for row in rows)
 
 
@@ -130,9 +132,9 @@ def row_sums_reference(indptr: NDArray[np.int64], values: NDArray[np.float32]) -
 def latest_of_each_pair(
     users: NDArray[np.int32], items: NDArray[np.int32], timestamps: NDArray[np.int64], keep: NDArray[np.bool_]
 ) -> int:
-    """Mark in `keep` (out) the latest rating of every pair, pairs in order; return how many are not kept.
+    """Mark in `keep` (out) the latest rating of every pair, pairs in order; return the number of the others.
 
-    The latest has the greatest timestamp, and among equal ones (or without any: an empty array) stands last.
+    The latest has the greatest timestamp, and among equal ones (or without any: an empty array) comes last.
     """
     dropped = 0
     p = 0
@@ -171,7 +173,7 @@ def mark_present(ids: NDArray[Any], lowest: int, present: NDArray[np.bool_]) -> 
 
 
 def mark_present_reference(ids: NDArray[Any], lowest: int, size: int) -> NDArray[np.bool_]:
-    """Return what `mark_present` writes to an array of so many places."""
+    """Return what `mark_present` writes to an array of this size."""
     return np.isin(np.arange(lowest, lowest + size), ids)
 
 

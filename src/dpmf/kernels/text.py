@@ -1,4 +1,4 @@
-"""Reading ratings that stand in groups below a header line, straight from bytes.
+"""Parsing ratings in groups below a header line, straight from bytes.
 
 Two public layouts look like this. Netflix Prize: `movie:` and below it `user,rating,date` per line. Yahoo Music:
 `user|count` and below it `item<tab>rating<tab>…`. One loop reads both: the header is a number and a mark, and the

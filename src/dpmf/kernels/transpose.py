@@ -1,9 +1,9 @@
-"""Ratings from the order of users to the order of items: a counting sort, in pieces that do not touch each other.
+"""Transposing compressed rows by a counting sort, in pieces that write to different places.
 
 >>> import numpy as np
->>> indptr, items, values = np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.array([5, 4, 3], np.float32)
->>> transpose_reference(indptr, items, values, 2)
-(array([0, 2, 3]), array([0, 1, 0], dtype=int32), array([5., 3., 4.], dtype=float32))
+>>> by_user = Csr(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.array([5, 4, 3], np.float32))
+>>> [array.tolist() for array in transpose_reference(by_user, 2)]
+[[0, 2, 3], [0, 1, 0], [5.0, 3.0, 4.0]]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.jit import kernel
 
 
@@ -28,16 +29,18 @@ def count_columns_reference(columns: NDArray[np.int32], n_columns: int) -> NDArr
 
 @kernel
 def scatter_rows(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
+    by_row: Csr,
     start: int,
     stop: int,
     places: NDArray[np.int64],  # out: where the next rating of each column goes
     rows: NDArray[np.int32],  # out
     by_column: NDArray[np.float32],  # out
 ) -> None:
-    """Write row numbers and values of rows start..stop-1 to their places in the order of columns."""
+    """Write row numbers and values of rows start..stop-1 to their places in the order of columns.
+
+    The slow equivalent, for all rows, is `transpose_reference`.
+    """
+    indptr, columns, values = by_row
     for i in range(start, stop):
         for p in range(indptr[i], indptr[i + 1]):
             place = places[columns[p]]
@@ -48,23 +51,22 @@ def scatter_rows(
 
 @kernel
 def scatter_pattern(
-    indptr: NDArray[np.int64],
-    columns: NDArray[np.int32],
+    by_row: CsrPattern,
     places: NDArray[np.int64],  # out: where the next rating of each column goes
     rows: NDArray[np.int32],  # out
 ) -> None:
-    """Write row numbers to their places in the order of columns, as `scatter_rows` does, without any values."""
+    """Write the numbers of all rows to their places in the order of columns, as `scatter_rows` does."""
+    indptr, columns = by_row
     for i in range(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
             rows[places[columns[p]]] = i
             places[columns[p]] += 1
 
 
-def transpose_reference(
-    indptr: NDArray[np.int64], columns: NDArray[np.int32], values: NDArray[np.float32], n_columns: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return indptr, rows and values in the order of columns, rows ascending within each."""
+def transpose_reference(by_row: Csr, n_columns: int) -> Csr:
+    """Return the transposed rows, whose `items` are row numbers, ascending."""
+    indptr, columns, values = by_row
     order = np.argsort(columns, kind="stable")
     rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
     starts = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=n_columns))])
-    return starts, rows[order], values[order]
+    return Csr(starts, rows[order], values[order])

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.scores import NEVER, best_items_of_people
+from dpmf.kernels.csr import CsrPattern
+from dpmf.kernels.scores import NEVER, find_best_items
 from dpmf.kernels.sort import rows_ascend
 from dpmf.model.person import Recommendation, as_recommendation, check_k, position_of
 from dpmf.model.release import Release
@@ -78,7 +79,8 @@ def recommend_many(
         n_threads: all CPUs by default.
     """
     check_k(k)
-    if not rows_ascend(seen_indptr, seen_items):
+    seen = CsrPattern(seen_indptr, seen_items)
+    if not rows_ascend(seen):
         raise InvalidArgument("the items that people have seen must be in ascending order, each once per person")
     n_people = len(factors)
     best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
@@ -94,10 +96,8 @@ def recommend_many(
 
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK
-        best_items_of_people(
-            factors, release.columns, offsets, seen_indptr, seen_items,
-            first, min(first + _PEOPLE_PER_TASK, n_people), best_items, best_scores,
-        )  # fmt: skip
+        last = min(first + _PEOPLE_PER_TASK, n_people)
+        find_best_items(factors, release.columns, offsets, seen, first, last, best_items, best_scores)
 
     run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), thread_count(n_threads))
     best_scores += (release.mean + biases)[:, None]

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.als_implicit import solve_observers
-from dpmf.kernels.ridge import solve_people
+from dpmf.kernels.als_implicit import solve_implicit
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import Penalties, solve_people
 from dpmf.kernels.scores import NEVER, keep_best
 from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.ratings.ids import Id
@@ -150,19 +151,17 @@ def fold_in_many(
     biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
     chunk = 256
 
-    common = release.common if release.is_implicit else None  # computed once, before threads start
+    rated, ridge = Csr(indptr, items, values), release.ridge
+    penalties = Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
+    owned_items = release.implicit_items if release.is_implicit else None  # computed once, before threads start
 
     def solve(task: int) -> None:
         first, last = task * chunk, min((task + 1) * chunk, n_people)
-        if common is not None:
-            solve_observers(
-                indptr, items, first, last, release.item_factors, release.item_biases, *common, release.alpha, factors
-            )
+        if owned_items is not None:
+            solve_implicit(rated.pattern, first, last, owned_items, release.alpha, factors)
             return
-        solve_people(
-            indptr, items, values, first, last, release.item_factors, release.item_biases, release.mean,
-            release.ridge.bias, max(release.ridge.factors, LEAST_RIDGE), release.ridge.exponent, biases, factors,
-        )  # fmt: skip
+        of_items = release.item_factors, release.item_biases, release.mean
+        solve_people(rated, first, last, *of_items, penalties, biases, factors)
 
     run_tasks(solve, -(-n_people // chunk), n_threads)
     return biases, factors

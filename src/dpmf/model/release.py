@@ -47,6 +47,7 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 
 if TYPE_CHECKING:
+    from dpmf.kernels.als_implicit import ImplicitItems
     from dpmf.model.person import Person, Recommendation
 
 LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
@@ -122,11 +123,11 @@ class Release:
         return self.feedback == "implicit"
 
     @cached_property
-    def common(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The part of a fit that everybody shares, for implicit feedback; see `dpmf.kernels.als_implicit`."""
-        from dpmf.kernels.als_implicit import common_of
+    def implicit_items(self) -> ImplicitItems:
+        """The items as fits to implicit feedback need them; see `dpmf.kernels.als_implicit`."""
+        from dpmf.kernels.als_implicit import prepare_items
 
-        return common_of(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
+        return prepare_items(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
     @cached_property
     def columns(self) -> NDArray[np.float32]:

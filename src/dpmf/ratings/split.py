@@ -54,7 +54,7 @@ def draw_uniforms(ratings: Ratings, key: np.uint64) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each rating, a hash of the key and of the ids of its user and its item."""
     drawn = np.empty(len(ratings), np.float64)
     users, items = ratings.user_ids.keys, ratings.catalogue.ids.keys
-    pair_uniforms(key, users, items, ratings.indptr, ratings.items, 0, ratings.n_users, drawn)
+    pair_uniforms(key, users, items, ratings.csr.pattern, 0, ratings.n_users, drawn)
     return drawn
 
 

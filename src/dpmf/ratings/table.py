@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.sort import kept_pointers
 from dpmf.ratings.ids import Id, Ids
 from dpmf.ratings.items import Items
@@ -211,6 +212,11 @@ class Ratings:
         """Return the items and values of the user at this position."""
         part = slice(self.indptr[user], self.indptr[user + 1])
         return self.items[part], self.values[part]
+
+    @property
+    def csr(self) -> Csr:
+        """The ratings as kernels take them; shares memory with this object."""
+        return Csr(self.indptr, self.items, self.values)
 
     @property
     def users(self) -> NDArray[np.int32]:

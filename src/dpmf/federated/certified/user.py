@@ -26,7 +26,8 @@ from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
-from dpmf.methods.certified.questions import Csr, Fitted, People, Question
+from dpmf.kernels.csr import Csr
+from dpmf.methods.certified.questions import Fitted, People, Question
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 

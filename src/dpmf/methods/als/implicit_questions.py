@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.als_implicit import common_of, missing_squares, solve_observers
-from dpmf.kernels.implicit_sums import Observing, add_observed, add_spreads, stretch_people
+from dpmf.kernels.als_implicit import ImplicitItems, implicit_squared_errors, prepare_items, solve_implicit
+from dpmf.kernels.dense import rescale_rows
+from dpmf.kernels.implicit_sums import ImplicitSettings, add_held_out_factors, add_implicit_moments
 from dpmf.methods.als.plan import FACTORS, MOMENTS, ImplicitPlan
 from dpmf.methods.certified.questions import Array, Counts, Fit, Fitted, Floats, Integers, People, Question, Rated
 from dpmf.methods.certified.script import Script, Told, number, penalties
@@ -45,20 +46,19 @@ class ImplicitFit:
         return int(self.V.shape[1])
 
     @cached_property
-    def common(self) -> tuple[Array, Array]:
-        """The part of the normal equations that is the same for everybody."""
-        return common_of(self.V, self.c, self.ridge)
+    def items(self) -> ImplicitItems:
+        """The items, with the part of the normal equations that is the same for everybody."""
+        return prepare_items(self.V, self.c, self.ridge)
 
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own factors, fitted[i] (out); nobody has a bias."""
-        of = rated.indptr, rated.items
-        solve_observers(*of, first, last, self.V, self.c, *self.common, self.alpha, fitted.U)
+        solve_implicit(rated.csr.pattern, first, last, self.items, self.alpha, fitted.U)
         if self.length > 0:
-            stretch_people(first, last, self.length, fitted.U)
+            rescale_rows(first, last, self.length, fitted.U)
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squares of 1 less the scores of what people have, summed."""
-        return float(missing_squares(rated.indptr, rated.items, first, last, self.V, self.c, fitted.U))
+        return float(implicit_squared_errors(rated.csr.pattern, first, last, self.V, self.c, fitted.U))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's factors come out the same."""
@@ -105,7 +105,7 @@ class Spreads(Question):
         """Add everybody's moments to sums (out)."""
         assert fitted is not None
         of, whose = people.counted, (self.weights, people.shares, fitted.U)
-        add_spreads(of.indptr, of.items, first, last, *whose, self.lift, self.radius, steps, sums)
+        add_implicit_moments(of.csr.pattern, first, last, *whose, self.lift, self.radius, steps, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +139,9 @@ class Observed(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's factors to sums (out)."""
         fit, of, own = self.fit, people.counted, people.solving
-        numbers = Observing(fit.alpha, fit.length, self.radius, self.height)
-        items = of.indptr, of.items, own.indptr, own.items
-        whose, (common, pull) = (self.weights, people.shares), fit.common
-        add_observed(*items, first, last, *whose, fit.V, fit.c, common, pull, numbers, steps, sums)
+        numbers = ImplicitSettings(fit.alpha, fit.length, self.radius, self.height)
+        counted, owned, whose = of.csr.pattern, own.csr.pattern, (self.weights, people.shares)
+        add_held_out_factors(counted, owned, first, last, *whose, fit.items, numbers, steps, sums)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from dpmf.engine.sparse import SparseRows
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import add_gramian, observed_error, solve_observed, solve_rated
+from dpmf.kernels.ridge import Penalties
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
 from dpmf.methods.snapshots import fingerprint_of, restore, save, snapshots_of
@@ -144,12 +145,11 @@ def factorize_ratings(
     V = _initial(ratings, items, n_factors, _INITIAL_SD * math.sqrt(unit), seed)
     b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
 
+    penalties = Penalties(ridge_b, regularization * unit, exponent)
+
     def solve(side: SparseRows, others: Array, their_biases: Array, biases: Array, factors: Array) -> float:
         def work(start: int, stop: int) -> float:
-            return solve_rated(
-                side.indptr, side.columns, side.values, start, stop, others, their_biases, mean,
-                ridge_b, regularization * unit, exponent, biases, factors,
-            )  # fmt: skip
+            return solve_rated(side.csr, start, stop, others, their_biases, mean, penalties, biases, factors)
 
         return side.visit(work, threads)
 
@@ -202,9 +202,7 @@ def factorize_observations(
         gramian = _gramian(others, threads)
 
         def work(start: int, stop: int) -> float:
-            return solve_observed(
-                side.indptr, side.columns, side.values, start, stop, others, gramian, regularization, factors
-            )
+            return solve_observed(side.csr, start, stop, others, gramian, regularization, factors)
 
         return side.visit(work, threads) + regularization * float(np.trace(gramian))
 
@@ -242,7 +240,7 @@ def observations_objective(
     ours, theirs = _gramian(U, threads), _gramian(V, threads)
 
     def work(start: int, stop: int) -> float:
-        return observed_error(users.indptr, users.columns, users.values, start, stop, U, V)
+        return observed_error(users.csr, start, stop, U, V)
 
     everywhere = float((ours * theirs).sum()) + regularization * float(np.trace(ours) + np.trace(theirs))
     return users.visit(work, threads) + everywhere

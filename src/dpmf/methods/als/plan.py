@@ -85,6 +85,17 @@ class ALSPlan(_Rounds):
 
     per_item: bool = False
 
+    @property
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once: those of a round."""
+        m, K = self.n_items, self.most_factors
+        return m * (K + 1) + self._moment_size
+
+    @property
+    def _moment_size(self) -> int:
+        triangle = self.most_factors * (self.most_factors + 1) // 2
+        return self.n_items * triangle if self.per_item else triangle
+
     def _parts(self) -> list[Part]:
         m, K, T = self.n_items, self.most_factors, self.n_rounds
         parts = [Part(name, _SHARES[name], 1, 1 if name == USERS else m) for name in self._counts]
@@ -92,8 +103,7 @@ class ALSPlan(_Rounds):
         if not K:
             return [*parts, Part(BIASES, left, self._passes, self._passes * m)]
         left -= _BIAS_SHARE
-        triangle = K * (K + 1) // 2
-        share, size = (_ITEM_MOMENT_SHARE, m * triangle) if self.per_item else (_MOMENT_SHARE, triangle)
+        share, size = _ITEM_MOMENT_SHARE if self.per_item else _MOMENT_SHARE, self._moment_size
         return [
             *parts,
             Part(BIASES, _BIAS_SHARE, self._passes, self._passes * m),
@@ -129,6 +139,12 @@ class ImplicitPlan(_Rounds):
     """
 
     alpha: float = 1.0
+
+    @property
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once: those of a round."""
+        K = self.most_factors
+        return self.n_items * (K + 1) + (K + 1) * (K + 2) // 2
 
     def _parts(self) -> list[Part]:
         m, K, T = self.n_items, self.most_factors, self.n_rounds

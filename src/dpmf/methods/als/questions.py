@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
-from dpmf.kernels.held_out import HeldOut, add_held_out_residuals
-from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
+from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
 from dpmf.methods.certified.questions import (
     Array,
@@ -63,8 +63,8 @@ class RidgeFit:
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
         b, U = fitted
-        penalties = self.ridge_b, self.ridge_u, 0.0
-        solve_people(rated.indptr, rated.items, rated.values, first, last, self.V, self.c, self.mean, *penalties, b, U)
+        penalties = Penalties(self.ridge_b, self.ridge_u, 0.0)
+        solve_people(rated.csr, first, last, self.V, self.c, self.mean, penalties, b, U)
         if self.length > 0:
             with np.errstate(all="ignore"):  # a warning would tell of a person
                 lengths = np.linalg.norm(U[first:last], axis=1, keepdims=True)
@@ -73,8 +73,7 @@ class RidgeFit:
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squared errors of people first..last-1, summed."""
-        ratings = rated.indptr, rated.items, rated.values
-        return float(squared_errors(*ratings, first, last, self.V, self.c, self.mean, *fitted))
+        return float(squared_errors(rated.csr, first, last, self.V, self.c, self.mean, *fitted))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same."""
@@ -117,9 +116,9 @@ class Residuals(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add residuals times factors to sums (out); every rating is predicted from the person's others."""
         fit, of, own = self.fit, people.counted, people.solving
-        numbers = HeldOut(fit.mean, fit.ridge_b, fit.ridge_u, fit.length, self.clip, self.radius, self.height)
-        ratings = of.indptr, of.items, of.values, own.indptr, own.items, own.values
-        add_held_out_residuals(*ratings, first, last, self.weights, people.shares, fit.c, fit.V, numbers, steps, sums)
+        numbers = HeldOutSettings(fit.mean, fit.ridge_b, fit.ridge_u, fit.length, self.clip, self.radius, self.height)
+        whose = self.weights, people.shares
+        add_held_out_residuals(of.csr, own.csr, first, last, *whose, fit.V, fit.c, numbers, steps, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +160,8 @@ class Moments(Question):
         if self.weights is None:
             add_moments(first, last, shares, fitted.U, self.radius, steps, sums)
         else:
-            add_item_moments(of.indptr, of.items, first, last, self.weights, shares, fitted.U, self.radius, steps, sums)
+            whose = self.weights, shares, fitted.U
+            add_item_moments(of.csr.pattern, first, last, *whose, self.radius, steps, sums)
 
 
 @dataclass(frozen=True)

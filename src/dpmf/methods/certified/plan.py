@@ -48,7 +48,12 @@ class Plan(ABC):
     @property
     @abstractmethod
     def most_factors(self) -> int:
-        """The most factors that an item may get: how much resources sums take follows from it."""
+        """The most factors that an item may get."""
+
+    @property
+    @abstractmethod
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once: each thread adds up as many."""
 
     @abstractmethod
     def events(self) -> tuple[PlannedEvent, ...]:

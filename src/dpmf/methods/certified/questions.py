@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.bounded_sums import SAFETY, add_counts
+from dpmf.kernels.csr import Csr
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -44,16 +45,9 @@ class Rated(Protocol):
     def values(self) -> Floats:
         """The ratings."""
 
-
-class Csr(NamedTuple):
-    """Ratings of some people in compressed rows, and nothing else."""
-
-    indptr: Integers
-    items: NDArray[np.int32]
-    values: Floats
-
-    def __repr__(self) -> str:
-        return f"Csr({len(self.indptr) - 1} people)"
+    @property
+    def csr(self) -> Csr:
+        """All of that in one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,8 +188,7 @@ class Counts(Question):
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's weights to sums (out)."""
-        of = people.counted
-        add_counts(of.indptr, of.items, first, last, self.weights, people.shares, steps, sums)
+        add_counts(people.counted.csr.pattern, first, last, self.weights, people.shares, steps, sums)
 
 
 class Noisy(NamedTuple):

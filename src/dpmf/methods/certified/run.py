@@ -119,7 +119,7 @@ def certify(
     shares = plan.shares(personal_epsilons(ratings.user_ids, plan.budget, options.user_budgets))
     resources = Resources(options.n_threads)
     if isinstance(ratings, StoredRatings):
-        resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads)
+        resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads, plan.sum_size)
 
     def identity() -> dict[str, Any]:
         return _identity(ratings, terms, str(plan.budget), shares, promised)

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.clipped_gradients import add_clipped_gradients
-from dpmf.kernels.ridge import solve_people, squared_errors
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.centre import on_scale
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import (
     Array,
-    Csr,
     Fit,
     Fitted,
     Floats,
@@ -105,6 +105,11 @@ class StepPlan(Plan):
         return self.n_factors
 
     @property
+    def sum_size(self) -> int:
+        """The numbers that a step releases."""
+        return math.prod(self.shape)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the numbers that a step releases."""
         return self.n_items, self.n_factors + 1
@@ -168,13 +173,12 @@ class StepFit:
 
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
-        ratings, penalties = (rated.indptr, rated.items, rated.values), (self.bias_ridge, self.ridge, 0.0)
-        solve_people(*ratings, first, last, self.V, self.c, 0.0, *penalties, *fitted)
+        penalties = Penalties(self.bias_ridge, self.ridge, 0.0)
+        solve_people(rated.csr, first, last, self.V, self.c, 0.0, penalties, *fitted)
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squared errors of people first..last-1, summed, in the ratings' own units."""
-        ratings = rated.indptr, rated.items, rated.values
-        return self.unit**2 * float(squared_errors(*ratings, first, last, self.V, self.c, 0.0, *fitted))
+        return self.unit**2 * float(squared_errors(rated.csr, first, last, self.V, self.c, 0.0, *fitted))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same: items move at every step."""
@@ -226,9 +230,9 @@ class Gradients(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's clipped gradient to sums (out)."""
         assert fitted is not None
-        ratings, fit = (people.counted.indptr, people.counted.items, people.counted.values), self.fit
+        ratings, fit = people.counted.csr, self.fit
         numbers = self.centre.height, CLIP, steps
-        add_clipped_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, sums)
+        add_clipped_gradients(ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, sums)
 
 
 @dataclass(frozen=True)

@@ -206,10 +206,8 @@ class FullGradients:
         noise: Floats, before: Floats, n_threads: int,
     ) -> float:  # fmt: skip
         def work(start: int, stop: int) -> float:
-            return step_rows(
-                side.indptr, side.columns, side.values, start, stop, own, others, shortened, steps, penalties,
-                self.pace.momentum, noise, before,
-            )  # fmt: skip
+            momentum = self.pace.momentum
+            return step_rows(side.csr, start, stop, own, others, shortened, steps, penalties, momentum, noise, before)
 
         return side.visit(work, n_threads)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import BudgetExceeded
-from dpmf.kernels.regression import solve_given
+from dpmf.kernels.regression import solve_normal_equations
 from dpmf.methods.als.questions import RidgeFit
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.plan import Plan, Stage
@@ -67,6 +67,11 @@ class ObjectivePlan(Plan):
     def most_factors(self) -> int:
         """The factors that an item gets."""
         return self.profiles.n_factors
+
+    @property
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once: a row for every item, or before for every user."""
+        return max(self.n_items, self.n_users if len(self.events()) > 1 else 0) * self.profiles.n_factors
 
     def events(self) -> tuple[PlannedEvent, ...]:
         """Return what will be released, with as much noise as the budgets ask for."""
@@ -139,7 +144,7 @@ class PublicObjective:
             ridge = self.regularization * len(self.ratings.pattern)
 
         def solve(start: int, stop: int) -> float:
-            solve_given(items.indptr, items.columns, start, stop, U, ridge, 0.0, right, V)
+            solve_normal_equations(items.csr.pattern, start, stop, U, ridge, 0.0, right, V)
             return 0.0
 
         items.visit(solve, n_threads)

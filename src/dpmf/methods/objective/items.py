@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.gradients import step_rows
-from dpmf.kernels.regression import solve_given, sum_products
+from dpmf.kernels.regression import solve_normal_equations, sum_products
 from dpmf.methods.gaussian.descent import Floats, FullGradients, Pace
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.norm_noise import STEPS_PER_SCALE, norm_integers
@@ -103,9 +103,9 @@ class PerturbedItems:
         V, ridge = np.empty(self.eta.shape, np.float32), len(self._items.values) * self._regularization
 
         def work(start: int, stop: int) -> float:
-            sum_products(items.indptr, items.columns, items.values, start, stop, U, right)
+            sum_products(items.csr, start, stop, U, right)
             right[start:stop] -= self.eta[start:stop] / 2
-            solve_given(items.indptr, items.columns, start, stop, U, ridge, 0.0, right, V)
+            solve_normal_equations(items.csr.pattern, start, stop, U, ridge, 0.0, right, V)
             return 0.0
 
         items.visit(work, n_threads)
@@ -117,10 +117,8 @@ class PerturbedItems:
         noise, before = (-self.eta / 2).astype(np.float32), self._before
 
         def work(start: int, stop: int) -> float:
-            return step_rows(
-                items.indptr, items.columns, items.values, start, stop, self.V, U, ones, self._steps,
-                self._penalties, 0.0, noise, before,
-            )  # fmt: skip
+            steps, penalties = self._steps, self._penalties
+            return step_rows(items.csr, start, stop, self.V, U, ones, steps, penalties, 0.0, noise, before)
 
         squared = items.visit(work, n_threads)
         self.V, self._before = before, self.V

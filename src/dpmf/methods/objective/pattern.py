@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpmf.engine.sparse import SparseRows
 from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.files import scratch_file
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.regression import sum_products
 from dpmf.kernels.transpose import scatter_pattern
 
@@ -47,7 +48,7 @@ class Pattern:
             counts = np.bincount(items, minlength=ratings.n_items)
             users = np.empty(len(items), np.int32)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        scatter_pattern(indptr, items, starts[:-1].copy(), users)
+        scatter_pattern(CsrPattern(indptr, items), starts[:-1].copy(), users)
         return cls(SparseRows(indptr, items, _NO_VALUES), SparseRows(starts, users, _NO_VALUES))
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ def offset_sums(
         first, last = side.indptr[start], side.indptr[stop]
         columns = side.columns[first:last]
         pointers = side.indptr[start : stop + 1] - first
-        sum_products(pointers, columns, offsets[columns], 0, stop - start, factors, sums[start:stop])
+        sum_products(Csr(pointers, columns, offsets[columns]), 0, stop - start, factors, sums[start:stop])
         return 0.0
 
     side.visit(work, n_threads)

@@ -26,7 +26,7 @@ from dpmf.engine.grid import checksum_of
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
-from dpmf.kernels.regression import solve_given
+from dpmf.kernels.regression import solve_normal_equations
 from dpmf.methods.certified.questions import Noisy, Question
 from dpmf.methods.objective.pattern import Pattern, offset_sums
 from dpmf.methods.objective.questions import ValueSums
@@ -240,7 +240,7 @@ class _Derived(Profiles):
         found, ridge, variance = np.empty(right.shape, np.float32), unexplained(scale.hi - scale.lo), noisy.sd**2
 
         def solve(start: int, stop: int) -> float:
-            solve_given(side.indptr, side.columns, start, stop, rows, ridge, variance, right, found)
+            solve_normal_equations(side.csr.pattern, start, stop, rows, ridge, variance, right, found)
             return 0.0
 
         side.visit(solve, facts.n_threads)

@@ -18,7 +18,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.regression import add_levels, grid_rows, scatter_levels
+from dpmf.kernels.csr import CsrPattern
+from dpmf.kernels.regression import add_levels, quantize_rows, scatter_levels
 from dpmf.methods.certified.questions import Fitted, Floats, Integers, People, Question
 from dpmf.ratings import Scale
 
@@ -77,7 +78,7 @@ class ValueSums(Question):
 
     def _gridded(self, factors: Floats, steps: float) -> Integers:
         rows = np.empty(factors.shape, np.int64)
-        grid_rows(factors, self.longest, self._per_factor(steps), rows)
+        quantize_rows(factors, self.longest, self._per_factor(steps), rows)
         return rows
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
@@ -85,14 +86,14 @@ class ValueSums(Question):
         of = people.counted
         levels = levels_of(of.values[of.indptr[first] : of.indptr[last]], self.scale)
         pointers = of.indptr[first : last + 1] - of.indptr[first]
-        items = of.items[of.indptr[first] : of.indptr[last]]
+        rated = CsrPattern(pointers, of.items[of.indptr[first] : of.indptr[last]])
         positions = people.positions[first:last]
         if self.rows == "items":
             rows = self._gridded(np.ascontiguousarray(self.factors[positions]), steps)
-            scatter_levels(pointers, items, levels, 0, last - first, rows, sums)
+            scatter_levels(rated, levels, 0, last - first, rows, sums)
         else:
             own = np.zeros((last - first, sums.shape[1]), np.int64)
-            add_levels(pointers, items, levels, 0, last - first, self.on_grid(steps), own)
+            add_levels(rated, levels, 0, last - first, self.on_grid(steps), own)
             sums[positions] += own
 
 

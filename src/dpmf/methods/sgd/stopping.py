@@ -53,10 +53,9 @@ class EarlyStopping:
         V = state.item_factors
 
         def predict(task: int) -> None:
-            first = task * _PAIRS_PER_TASK
-            last = min(first + _PAIRS_PER_TASK, len(predicted))
-            mean = state.grid.mean
-            predict_pairs(self._users, self._items, state.U, V, state.b, state.c, mean, first, last, predicted)
+            part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
+            pairs = self._users[part], self._items[part]
+            predict_pairs(*pairs, state.U, V, state.b, state.c, state.grid.mean, predicted[part])
 
         run_tasks(predict, -(-len(predicted) // _PAIRS_PER_TASK), self._n_threads)
         errors = np.clip(predicted, scale.lo, scale.hi).astype(np.float64) - self._ratings.values

@@ -80,10 +80,10 @@ class CellGradients(Gradients):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's gradient with respect to cells, clipped there, to sums (out)."""
         assert fitted is not None
-        ratings, fit = (people.counted.indptr, people.counted.items, people.counted.values), self.fit
+        ratings, fit = people.counted.csr, self.fit
         numbers = self.centre.height, CLIP, steps
         cells = self.places, self.signs
-        add_sketched_gradients(*ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, *cells, sums)
+        add_sketched_gradients(ratings, first, last, fit.V, fit.c, *fitted, people.shares, *numbers, *cells, sums)
 
 
 @dataclass(frozen=True, eq=False)

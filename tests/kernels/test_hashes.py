@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.hashes import (
     mix_one,
     pair_uniforms,
@@ -27,11 +28,10 @@ def pairs(
     key: np.uint64,
     users: NDArray[np.uint64],
     items: NDArray[np.uint64],
-    indptr: NDArray[np.int64],
-    rated: NDArray[np.int32],
+    rated: CsrPattern,
 ) -> NDArray[np.float64]:
-    out = np.full(len(rated), -1.0)
-    pair_uniforms(key, users, items, indptr, rated, 0, len(users), out)
+    out = np.full(len(rated.items), -1.0)
+    pair_uniforms(key, users, items, rated, 0, len(users), out)
     return out
 
 
@@ -53,7 +53,7 @@ def test_pair_uniforms_equal_the_reference(key: int, users: list[int], items: li
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     positions = st.integers(0, len(items) - 1)
     rated = np.array(data.draw(st.lists(positions, min_size=sum(lengths), max_size=sum(lengths))), np.int32)
-    arguments = np.uint64(key), keys_of(users), keys_of(items), indptr, rated
+    arguments = np.uint64(key), keys_of(users), keys_of(items), CsrPattern(indptr, rated)
     found = pairs(*arguments)
     assert found.tolist() == pair_uniforms_reference(*arguments).tolist()
     assert all(0 <= number < 1 for number in found)
@@ -61,8 +61,8 @@ def test_pair_uniforms_equal_the_reference(key: int, users: list[int], items: li
 
 def test_pair_uniforms_of_some_users_leave_the_others_alone() -> None:
     out = np.full(3, -1.0)
-    keys, indptr, rated = keys_of([1, 2, 3]), np.arange(4, dtype=np.int64), np.zeros(3, np.int32)
-    pair_uniforms(np.uint64(5), keys, keys, indptr, rated, 1, 2, out)
+    keys, rated = keys_of([1, 2, 3]), CsrPattern(np.arange(4, dtype=np.int64), np.zeros(3, np.int32))
+    pair_uniforms(np.uint64(5), keys, keys, rated, 1, 2, out)
     assert (out >= 0).tolist() == [False, True, False]
 
 
@@ -79,8 +79,8 @@ def test_row_uniforms_equal_the_reference_and_touch_only_their_columns(
 
 def test_uniforms_are_uniform_and_uncorrelated_even_for_neighbouring_ids() -> None:
     ids = id_keys(np.arange(200))
-    indptr, rated = np.arange(0, 200 * 200 + 1, 200), np.tile(np.arange(200, dtype=np.int32), 200)
-    square = pairs(np.uint64(3), ids, ids, indptr, rated).reshape(200, 200)
+    rated = CsrPattern(np.arange(0, 200 * 200 + 1, 200), np.tile(np.arange(200, dtype=np.int32), 200))
+    square = pairs(np.uint64(3), ids, ids, rated).reshape(200, 200)
     rows = row_uniforms_reference(np.uint64(3), ids, 200)
     for numbers in (square, (rows.astype(float) + 1) / 2):
         shares = np.histogram(numbers, 20, (0, 1))[0] / numbers.size

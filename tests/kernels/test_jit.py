@@ -1,4 +1,4 @@
-"""What the two ways to compile promise."""
+"""What the two ways to compile guarantee."""
 
 from __future__ import annotations
 

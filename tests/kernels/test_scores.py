@@ -8,17 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.scores import (
     NEVER,
-    best_items_of_people,
-    best_reference,
+    find_best_items,
+    find_best_items_reference,
     keep_best,
     predict_pairs,
     predict_pairs_reference,
     score_tile,
+    score_tile_reference,
 )
 
-NOBODY_EXCLUDED = np.zeros(2, np.int64), np.zeros(0, np.int32)
+NOTHING_EXCLUDED = CsrPattern(np.zeros(2, np.int64), np.zeros(0, np.int32))
 
 
 def factors(n: int, n_factors: int, seed: int) -> NDArray[np.float32]:
@@ -37,10 +39,10 @@ def test_predictions_equal_the_reference(n_factors: int) -> None:
     users, items = rng.integers(0, 20, 200).astype(np.int32), rng.integers(0, 30, 200).astype(np.int32)
     U, V = factors(20, n_factors, 1), factors(30, n_factors, 2)
     b, c = factors(20, 1, 3).ravel(), factors(30, 1, 4).ravel()
-    out = np.full(200, 7, np.float32)
-    predict_pairs(users, items, U, V, b, c, 3.5, 10, 190, out)
+    out, part = np.full(200, 7, np.float32), slice(10, 190)
+    predict_pairs(users[part], items[part], U, V, b, c, 3.5, out[part])
     expected = predict_pairs_reference(users, items, U, V, b, c, 3.5)
-    np.testing.assert_allclose(out[10:190], expected[10:190], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out[part], expected[part], rtol=1e-4, atol=1e-4)
     assert (out[:10] == 7).all()
     assert (out[190:] == 7).all()
 
@@ -55,10 +57,21 @@ def test_scores_equal_the_matrix_product(n_items: int, n_factors: int) -> None:
     np.testing.assert_allclose(scores, c + V.astype(np.float64) @ u, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_of_a_tile_equal_the_reference(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_factors = int(rng.integers(1, 10))
+    u, VT, c = (rng.normal(size=shape).astype(np.float32) for shape in (n_factors, (n_factors, 50), 50))
+    tile = np.empty(17, np.float32)
+    greatest = score_tile(u, VT, c, 30, tile)
+    np.testing.assert_allclose(tile, score_tile_reference(u, VT, c, 30, 17), rtol=1e-4, atol=1e-4)
+    assert greatest == tile.max()
+
+
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=40), st.integers(1, 8))
 def test_the_best_are_kept_with_ties_by_item_number(numbers: list[int], k: int) -> None:
     scores = np.array(numbers, np.float32)
-    expected_items, expected_scores = best_reference(scores[None], *NOBODY_EXCLUDED, k)
+    expected_items, expected_scores = find_best_items_reference(scores[None], NOTHING_EXCLUDED, k)
     assert best(scores, k) == (expected_items[0].tolist(), expected_scores[0].tolist())
 
 
@@ -70,11 +83,11 @@ def test_short_lists_end_in_minus_one() -> None:
 def test_best_items_of_people_equal_the_reference() -> None:
     rng = np.random.default_rng(3)
     U, V, c = factors(15, 6, 5), factors(80, 6, 6), factors(80, 1, 7).ravel()
-    excluded = [rng.choice(80, rng.integers(0, 40), replace=False).astype(np.int32) for _ in range(15)]
-    indptr = np.cumsum([0, *map(len, excluded)])
+    rows = [rng.choice(80, rng.integers(0, 40), replace=False).astype(np.int32) for _ in range(15)]
+    excluded = CsrPattern(np.cumsum([0, *map(len, rows)]), np.concatenate(rows))
     items, scores = np.full((15, 10), -7, np.int32), np.zeros((15, 10), np.float32)
-    best_items_of_people(U, np.ascontiguousarray(V.T), c, indptr, np.concatenate(excluded), 2, 15, items, scores)
-    expected_items, expected_scores = best_reference(U @ V.T + c, indptr, np.concatenate(excluded), 10)
+    find_best_items(U, np.ascontiguousarray(V.T), c, excluded, 2, 15, items, scores)
+    expected_items, expected_scores = find_best_items_reference(U @ V.T + c, excluded, 10)
     np.testing.assert_array_equal(items[2:], expected_items[2:])
     np.testing.assert_allclose(scores[2:], expected_scores[2:], rtol=1e-4, atol=1e-4)
     assert (items[:2] == -7).all()  # people before `start` are not touched
@@ -84,7 +97,7 @@ def test_people_with_few_candidates_get_short_lists() -> None:
     V = np.array([[3], [2], [1]], np.float32)
     c = np.array([0, 0, 2 * NEVER], np.float32)  # the last item goes to nobody
     items, scores = np.empty((2, 3), np.int32), np.empty((2, 3), np.float32)
-    indptr, excluded = np.array([0, 1, 3]), np.array([0, 0, 1], np.int32)
-    best_items_of_people(np.ones((2, 1), np.float32), V.T.copy(), c, indptr, excluded, 0, 2, items, scores)
+    excluded = CsrPattern(np.array([0, 1, 3]), np.array([0, 0, 1], np.int32))
+    find_best_items(np.ones((2, 1), np.float32), V.T.copy(), c, excluded, 0, 2, items, scores)
     assert items.tolist() == [[1, -1, -1], [-1, -1, -1]]
     assert scores[0, 0] == 2.0

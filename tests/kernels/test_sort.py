@@ -10,19 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.sort import (
     kept_pointers,
     kept_pointers_reference,
     latest_of_each_pair,
     latest_of_each_pair_reference,
     look_up,
+    look_up_reference,
     mark_present,
+    mark_present_reference,
     order_pairs,
     order_pairs_reference,
     pairs_in_order,
+    pairs_in_order_reference,
     row_pointers,
+    row_pointers_reference,
     row_sums,
     row_sums_reference,
+    rows_ascend,
+    rows_ascend_reference,
 )
 
 pairs = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)))
@@ -84,3 +91,33 @@ def test_rows_are_counted_and_summed_like_the_references(lengths: list[int], see
     values, keep = rng.normal(size=indptr[-1]).astype(np.float32), rng.random(indptr[-1]) < 0.5
     np.testing.assert_allclose(row_sums(indptr, values), row_sums_reference(indptr, values), atol=1e-5)
     np.testing.assert_array_equal(kept_pointers(indptr, keep), kept_pointers_reference(indptr, keep))
+
+
+@pytest.fixture(params=range(20))
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    return np.random.default_rng(request.param)
+
+
+def test_order_is_recognised_like_the_reference(rng: np.random.Generator) -> None:
+    users, items = rng.integers(0, 2, 3).astype(np.int32), rng.integers(0, 2, 3).astype(np.int32)
+    assert pairs_in_order(users, items) == pairs_in_order_reference(users, items)
+
+
+def test_row_pointers_equal_the_reference(rng: np.random.Generator) -> None:
+    users = np.sort(rng.integers(0, 9, 30)).astype(np.int32)
+    np.testing.assert_array_equal(row_pointers(users, 12), row_pointers_reference(users, 12))
+
+
+def test_ascending_rows_are_recognised_like_the_reference(rng: np.random.Generator) -> None:
+    rated = CsrPattern(np.array([0, 2, 2, 4]), rng.integers(0, 3, 4).astype(np.int32))
+    assert rows_ascend(rated) == rows_ascend_reference(rated)
+
+
+def test_ids_are_looked_up_like_the_reference(rng: np.random.Generator) -> None:
+    ids = rng.integers(-5, 15, 40)
+    present = np.zeros(20, np.bool_)
+    mark_present(ids, -5, present)
+    np.testing.assert_array_equal(present, mark_present_reference(ids, -5, 20))
+    table, codes = rng.integers(-1, 9, 12).astype(np.int32), np.empty(40, np.int32)
+    look_up(ids, -2, table, codes)
+    np.testing.assert_array_equal(codes, look_up_reference(ids, -2, table))

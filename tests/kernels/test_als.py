@@ -8,12 +8,16 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.als import (
     add_gramian,
+    add_gramian_reference,
     observed_error,
+    observed_error_reference,
     solve_observed,
     solve_observed_reference,
     solve_rated,
     solve_rated_reference,
 )
+from dpmf.kernels.csr import Csr
+from dpmf.kernels.ridge import Penalties
 
 INDPTR = np.array([0, 5, 5, 6, 26, 326])  # five ratings, none, one, twenty, several panels
 N_COLUMNS = 400
@@ -39,13 +43,14 @@ def problem(width: int) -> Problem:
 def test_rated_rows_equal_the_closed_form(width: int, exponent: float) -> None:
     columns, values, V, c = problem(width)
     b, U = np.full(5, 9, np.float32), np.full((5, width), 9, np.float32)
-    squared = solve_rated(INDPTR, columns, values, 0, 5, V, c, MEAN, RIDGE_B, RIDGE_U, exponent, b, U)
+    penalties = Penalties(RIDGE_B, RIDGE_U, exponent)
+    squared = solve_rated(Csr(INDPTR, columns, values), 0, 5, V, c, MEAN, penalties, b, U)
     expected_squared = 0.0
     for i in range(5):
         own = slice(INDPTR[i], INDPTR[i + 1])
         expected = np.zeros(width + 1)
         if INDPTR[i + 1] > INDPTR[i]:
-            expected = solve_rated_reference(columns[own], values[own], V, c, MEAN, RIDGE_B, RIDGE_U, exponent)
+            expected = solve_rated_reference(columns[own], values[own], V, c, MEAN, penalties)
         np.testing.assert_allclose(np.r_[b[i], U[i]], expected, rtol=1e-3, atol=1e-4)
         errors = values[own] - MEAN - c[columns[own]] - expected[0] - V[columns[own]] @ expected[1:]
         expected_squared += float((errors**2).sum())
@@ -57,7 +62,7 @@ def test_observed_rows_equal_the_closed_form(width: int) -> None:
     columns, weights, V, _ = problem(width)
     gramian = V.astype(np.float64).T @ V
     U = np.full((5, width), 9, np.float32)
-    objective = solve_observed(INDPTR, columns, weights, 0, 5, V, gramian, RIDGE_U, U)
+    objective = solve_observed(Csr(INDPTR, columns, weights), 0, 5, V, gramian, RIDGE_U, U)
     expected_objective = 0.0
     for i in range(5):
         own = slice(INDPTR[i], INDPTR[i + 1])
@@ -83,8 +88,11 @@ def test_observed_error_and_gramian_make_the_objective(width: int) -> None:
     gramian = np.zeros((width, width))
     add_gramian(V, 0, 100, gramian)
     add_gramian(V, 100, N_COLUMNS, gramian)
-    np.testing.assert_allclose(gramian, V.astype(np.float64).T @ V, rtol=1e-4, atol=1e-3)
-    total = observed_error(INDPTR, columns, weights, 0, 5, U, V) + float(((U.astype(np.float64).T @ U) * gramian).sum())
+    np.testing.assert_allclose(gramian, add_gramian_reference(V), rtol=1e-4, atol=1e-3)
+    observed = Csr(INDPTR, columns, weights)
+    error = observed_error(observed, 0, 5, U, V)
+    assert error == pytest.approx(observed_error_reference(observed, U, V), rel=1e-4)
+    total = error + float(((U.astype(np.float64).T @ U) * gramian).sum())
     expected = 0.0
     for i in range(5):
         own = slice(INDPTR[i], INDPTR[i + 1])
@@ -96,7 +104,7 @@ def test_observed_error_and_gramian_make_the_objective(width: int) -> None:
 def test_only_the_rows_asked_for_are_solved() -> None:
     columns, values, V, c = problem(16)
     b, U = np.full(5, 9, np.float32), np.full((5, 16), 9, np.float32)
-    solve_rated(INDPTR, columns, values, 2, 4, V, c, MEAN, RIDGE_B, RIDGE_U, 1.0, b, U)
+    solve_rated(Csr(INDPTR, columns, values), 2, 4, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 1.0), b, U)
     assert (b == 9).tolist() == [True, True, False, False, True]
     assert (U == 9).all(axis=1).tolist() == [True, True, False, False, True]
 
@@ -105,7 +113,7 @@ def test_a_ridge_too_small_for_single_precision_leaves_the_answer_finite() -> No
     columns, values, V, c = problem(16)
     V[:, 1] = V[:, 0]
     b, U = np.zeros(5, np.float32), np.zeros((5, 16), np.float32)
-    solve_rated(INDPTR, columns, values, 0, 5, V, c, MEAN, 0.0, 1e-30, 1.0, b, U)
+    solve_rated(Csr(INDPTR, columns, values), 0, 5, V, c, MEAN, Penalties(0.0, 1e-30, 1.0), b, U)
     assert np.isfinite(U).all()
     assert np.isfinite(b).all()
     assert np.abs(U).max() < 1e3

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.sketch import Family, locate_rows, located_reference
-from dpmf.kernels.sketch_gradients import add_sketched_gradients, sketched_gradient_reference
+from dpmf.kernels.sketch_gradients import add_sketched_gradients, add_sketched_gradients_reference
 
 N_ITEMS, K, STEPS, HEIGHT = 6, 2, 1e9, 0.3
 KEYS = np.arange(N_ITEMS, dtype=np.uint64)
@@ -29,12 +30,10 @@ def added(
 ) -> NDArray[np.int64]:
     places, signs, n_cells = layout(depth, width)
     part = np.array(numbers, np.float32)
-    V, c = part[:12].reshape(N_ITEMS, K), part[12:18]
-    sums = np.zeros(n_cells, np.int64)
-    add_sketched_gradients(
-        np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32), 0, 1, V, c, part[18:19],
-        part[19:21].reshape(1, K), np.array([share]), HEIGHT, clip, STEPS, places, signs, sums,
-    )  # fmt: skip
+    V, c, b, U = part[:12].reshape(N_ITEMS, K), part[12:18], part[18:19], part[19:21].reshape(1, K)
+    sums, shares = np.zeros(n_cells, np.int64), np.array([share])
+    rated = Csr(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
+    add_sketched_gradients(rated, 0, 1, V, c, b, U, shares, HEIGHT, clip, STEPS, places, signs, sums)
     return sums
 
 
@@ -62,10 +61,10 @@ def test_what_is_added_is_the_gradient_with_respect_to_cells(shape: tuple[int, i
     rng = np.random.default_rng(3)
     numbers, items, values = rng.normal(0, 1, 21).astype(np.float32), [0, 2, 3, 5], [1.0, -2.0, 2.0, 0.5]
     places, signs, n_cells = layout(*shape)
-    expected = sketched_gradient_reference(
-        np.array(items), np.array(values), numbers[:12].reshape(N_ITEMS, K), numbers[12:18], float(numbers[18]),
-        numbers[19:21], 0.5, HEIGHT, clip, places, signs, n_cells,
-    )  # fmt: skip
+    of_items, b, u = (numbers[:12].reshape(N_ITEMS, K), numbers[12:18]), float(numbers[18]), numbers[19:21]
+    expected = add_sketched_gradients_reference(
+        np.array(items), np.array(values), *of_items, b, u, 0.5, HEIGHT, clip, places, signs, n_cells
+    )
     sums = added(items, values, numbers.tolist(), 0.5, clip, *shape)
     np.testing.assert_allclose(sums / STEPS, expected, rtol=1e-5, atol=1e-8)
     if clip == 0.5:
@@ -88,7 +87,7 @@ def test_the_gradient_is_that_of_the_squared_error_read_from_the_cells() -> None
 
     slopes = [(loss(cells + h) - loss(cells - h)) / 2e-5 for h in 1e-5 * np.eye(n_cells)]
     parts = read(cells)
-    gradient = sketched_gradient_reference(
+    gradient = add_sketched_gradients_reference(
         items, values, parts[:, :K], HEIGHT * parts[:, K], b, u, 1.0, HEIGHT, 1e9, places, signs, n_cells
     )
     np.testing.assert_allclose(gradient, -depth * np.array(slopes) / 2, atol=1e-6)

@@ -1,0 +1,1 @@
+"""Tests of compiled loops; a package, so that they can share `crowds`."""

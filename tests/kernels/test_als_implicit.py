@@ -1,0 +1,64 @@
+"""Fits to implicit feedback against weighted least squares over the whole catalogue."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpmf.kernels.als_implicit import (
+    implicit_squared_errors,
+    implicit_squared_errors_reference,
+    prepare_items,
+    solve_implicit,
+    solve_implicit_reference,
+    sum_items,
+    sum_items_reference,
+)
+from dpmf.kernels.csr import CsrPattern
+
+N_ITEMS, RIDGE, ALPHA = 30, 0.4, 2.5
+INDPTR = np.array([0, 5, 5, 6, 26])  # five items, none, one, twenty
+
+
+def problem(n_factors: int) -> tuple[CsrPattern, NDArray[np.float32], NDArray[np.float32]]:
+    rng = np.random.default_rng(n_factors)
+    own = [np.sort(rng.choice(N_ITEMS, n, replace=False)) for n in np.diff(INDPTR)]
+    V, c = rng.normal(0, 1, (N_ITEMS, n_factors)), rng.uniform(0, 1, N_ITEMS)
+    return CsrPattern(INDPTR, np.concatenate(own).astype(np.int32)), V.astype(np.float32), c.astype(np.float32)
+
+
+@pytest.mark.parametrize("n_factors", [0, 1, 7, 20])
+def test_sums_over_items_equal_the_reference(n_factors: int) -> None:
+    _, V, c = problem(n_factors)
+    for found, expected in zip(sum_items(V, c, RIDGE), sum_items_reference(V, c, RIDGE), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_factors", [1, 7, 20])
+def test_people_are_fitted_as_by_the_reference(n_factors: int) -> None:
+    owned, V, c = problem(n_factors)
+    U, items = np.full((4, n_factors), 9, np.float32), prepare_items(V, c, RIDGE)
+    solve_implicit(owned, 2, 4, items, ALPHA, U)
+    assert (U[:2] == 9).all()  # only the people asked for
+    solve_implicit(owned, 0, 2, items, ALPHA, U)
+    for i in (0, 2, 3):
+        expected = solve_implicit_reference(owned.items[INDPTR[i] : INDPTR[i + 1]], V, c, RIDGE, ALPHA)
+        np.testing.assert_allclose(U[i], expected, rtol=1e-4, atol=1e-5)
+    assert not U[1].any()  # nothing is known about a person without items
+
+
+@pytest.mark.parametrize("bad", [-1, 3, N_ITEMS, N_ITEMS + 7])
+def test_items_that_are_repeated_or_not_in_the_catalogue_do_not_count(bad: int) -> None:
+    _, V, c = problem(4)
+    items, U = prepare_items(V, c, RIDGE), np.empty((2, 4), np.float32)
+    own = np.array([3, 8, 3, bad, 8], np.int32)  # after 3 and 8 nothing is in ascending order
+    solve_implicit(CsrPattern(np.array([0, 5, 7]), np.concatenate([own, own[:2]])), 0, 2, items, ALPHA, U)
+    np.testing.assert_array_equal(U[0], U[1])
+
+
+def test_squared_errors_equal_the_reference() -> None:
+    owned, V, c = problem(6)
+    U = np.random.default_rng(1).normal(0, 1, (4, 6)).astype(np.float32)
+    parts = [implicit_squared_errors(owned, start, stop, V, c, U) for start, stop in ((0, 2), (2, 4))]
+    assert sum(parts) == pytest.approx(implicit_squared_errors_reference(owned, V, c, U), rel=1e-5)
