@@ -155,15 +155,15 @@ def test_what_is_compiled_is_not_timed(
 
 
 def test_private_rows_carry_the_whole_guarantee_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
-    plan = plan_of(1.0, methods=("als", "objective"), repeats=1, delta=1e-5)
+    plan = plan_of(50.0, methods=("als", "objective"), repeats=1, delta=1e-5)
     rows = {row.method: row for row in sweep(plan, small_ratings, table, n_threads=1)}
     again = {row.method: row for row in sweep(plan, small_ratings, Table(table.path.with_name("b.csv")), n_threads=1)}
     als, claim = rows["als"], rows["objective"]
-    assert (als.epsilon, als.delta, als.unit, als.certified) == (1.0, 1e-5, "user", True)
+    assert (als.epsilon, als.delta, als.unit, als.certified) == (50.0, 1e-5, "user", True)
     assert als.guarantee["events"]
     assert (claim.mode, claim.unit, claim.neighbours, claim.certified) == ("paper", "rating", "replace", False)
     assert claim.guarantee["assumptions"]
-    assert als.rmse != again["als"].rmse
+    assert als.rmse != again["als"].rmse  # at a small epsilon, noise may leave nothing of either
     assert rows["sgd"].rmse == again["sgd"].rmse
     assert rows["sgd"].guarantee == {}
 
