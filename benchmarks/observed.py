@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.runs.training import peak_memory, train_and_test
+from dpmf.runs.memory import peak_memory
+from dpmf.runs.training import train_and_test
 
 
 def main() -> None:

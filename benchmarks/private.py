@@ -19,7 +19,8 @@ import numpy as np
 
 from dpmf import ALS, Budget, Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.training import peak_memory, train_and_test
+from dpmf.runs.memory import peak_memory
+from dpmf.runs.training import train_and_test
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 >>> from dpmf.methods import SGD
 >>> from dpmf.ratings.synthetic import make
->>> parts = Parts.of(make(80, 40), holdout=0.2, seed=1)
->>> row = measured(SGD(n_factors=4, n_epochs=2), parts, Row("sgd", "none", math.inf, repeat=0, seed=1), n_threads=1)
+>>> parts, row = RankedParts.of(make(80, 40), Split(0.2, seed=1)), Row("sgd", "none", math.inf, repeat=0, seed=1)
+>>> row = measure(SGD(n_factors=4, n_epochs=2), parts, row, Arguments(n_threads=1))
 >>> row.rmse > 0, row.epochs, len(row.spectrum), row.unit
 (True, 2, 4, None)
 """
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,18 +22,18 @@ from numpy.typing import NDArray
 from dpmf.compare.results import OWN_MEAN, POPULAR, Row
 from dpmf.engine.threads import thread_count
 from dpmf.errors import DpmfError, InvalidArgument
-from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
+from dpmf.evaluation import evaluate, prediction_errors
 from dpmf.evaluation.accuracy import by_activity, by_popularity, own_means
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import error_cdf, mae, rmse
-from dpmf.methods import Method, ObjectivePerturbation
-from dpmf.methods.base import Callback
-from dpmf.methods.objective.profiles import Profiles
+from dpmf.methods import Method
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.training import forget_peak_memory, peak_memory
+from dpmf.runs.memory import forget_peak_memory, peak_memory
+from dpmf.runs.parts import Parts, Split
+from dpmf.runs.training import Arguments, train
 
 MOST_RANKED = 20_000
 """People for whom lists are made at most, chosen by the seed: a list takes all items, an error only one."""
@@ -44,92 +43,72 @@ _CDF_POINTS = 41
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class RankedParts(Parts):
     """Ratings to learn from and ratings to test on, the same for all methods of a repeat.
 
     Attributes:
-        train, test: the two parts of a split.
+        train, test, baseline: as in `Parts`.
         ranked: the test ratings of those for whom lists are made.
-        own_mean_errors: of the free baseline.
     """
 
-    train: Ratings
-    test: Ratings
     ranked: Ratings
-    own_mean_errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, ratings: Ratings, *, holdout: float, seed: int, how: str = "random") -> Parts:
-        """Split."""
-        train, test = ratings.split(holdout, seed=seed, how=how)
-        people = np.flatnonzero(np.diff(test.indptr))
-        ranked = test
+    def of(cls, ratings: Ratings, split: Split) -> RankedParts:
+        """Split ratings, and choose for whom lists are made."""
+        parts = Parts.of(ratings, split)
+        people, ranked = np.flatnonzero(np.diff(parts.test.indptr)), parts.test
         if len(people) > MOST_RANKED:
-            chosen = np.zeros(test.n_users, np.bool_)
-            chosen[np.random.default_rng(seed).choice(people, MOST_RANKED, replace=False)] = True
-            ranked = test.select(chosen[test.users])
-        return cls(train, test, ranked, baseline_errors(train, test))
+            chosen = np.zeros(ranked.n_users, np.bool_)
+            chosen[np.random.default_rng(split.seed).choice(people, MOST_RANKED, replace=False)] = True
+            ranked = ranked.select(chosen[ranked.users])
+        return cls(parts.train, parts.test, parts.baseline, ranked)
 
 
-def measured(
-    method: Method,
-    parts: Parts,
-    row: Row,
-    *,
-    n_threads: int | None = None,
-    alone: bool = True,
-    callbacks: Iterable[Callback] = (),
-    profiles: Profiles | None = None,
-) -> Row:
+def measure(method: Method, parts: RankedParts, row: Row, arguments: Arguments, *, alone: bool = True) -> Row:
     """Train, and return the row with all figures.
 
     Args:
         method: configured.
         parts: what to learn from and to test on.
         row: which run it is.
-        n_threads: all CPUs by default.
+        arguments: of the run.
         alone: whether nothing else runs beside it, so that time and memory mean something.
-        callbacks: called after each epoch.
-        profiles: for a certified run of `ObjectivePerturbation`.
     """
-    further = _further(method, profiles)
     resettable = alone and forget_peak_memory()
-    began = time.perf_counter()
-    model = method.fit(parts.train, n_threads=n_threads, callbacks=callbacks, **further)
-    seconds, peak = time.perf_counter() - began, peak_memory() if resettable else None
+    run = train(method, parts.train, arguments)
+    peak = peak_memory() if resettable else None
     taken: dict[str, Any] = {}
     if alone:
-        taken = {"seconds": seconds, "epoch_seconds": _epoch_seconds(model), "peak_memory": peak}
-    promise, accuracy = model.guarantee, _accuracy(model, parts, n_threads)
+        taken = {"seconds": run.seconds, "epoch_seconds": run.epoch_seconds, "peak_memory": peak}
+    model, guarantee = run.model, run.model.guarantee
     return replace(
         row,
-        epsilon=promise.epsilon, delta=promise.delta, unit=promise.unit, neighbours=promise.neighbours,
-        certified=promise.certified, guarantee=promise.to_json() if promise.mode != "none" else {},
-        factors=model.release.n_factors, epochs=len(model.history),
-        threads=thread_count(n_threads),
+        **{name: getattr(guarantee, name) for name in ("epsilon", "delta", "unit", "neighbours", "certified")},
+        guarantee=guarantee.to_json() if guarantee.mode != "none" else {},
+        factors=model.release.n_factors,
+        epochs=len(model.history),
+        threads=thread_count(arguments.n_threads),
         history=[[one.epoch, one.seconds if alone else None, _number(one.train_rmse)] for one in model.history],
         spectrum=spectrum_of(model.release),
-        **taken, **accuracy,
-    )  # fmt: skip
+        **taken,
+        **_accuracy(model, parts, arguments.n_threads),
+    )
 
 
-def warm_up(method: Method, train: Ratings, profiles: Profiles | None = None) -> None:
-    """Let a few people's ratings pass through a method, so that what is compiled for it is not timed with it."""
-    few = select_users(train, np.arange(min(_FEW, train.n_users)))
+def warm_up(method: Method, train_part: Ratings, arguments: Arguments) -> None:
+    """Run a method on a few people's ratings, so that what is compiled for it is not timed with it."""
+    few = select_users(train_part, np.arange(min(_FEW, train_part.n_users)))
     short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
-    if not isinstance(method, ObjectivePerturbation) or method.kind != "certified":  # that has no epochs
+    if method.n_turns != 1:
         short["n_epochs"] = 1
     with contextlib.suppress(DpmfError):  # so few may be too few: then it is timed as it is
-        replace(method, **short).fit(few, n_threads=1, **_further(method, profiles))
+        train(replace(method, **short), few, replace(arguments, n_threads=1, callbacks=()))
 
 
-def _further(method: Method, profiles: Profiles | None) -> dict[str, Any]:
-    return {"profiles": profiles} if isinstance(method, ObjectivePerturbation) else {}
-
-
-def references(parts: Parts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:
-    """Return what needs no training: the free baseline, and what most people rated for everybody."""
-    free = replace(row, method=OWN_MEAN, mode="none", asked=math.inf, **_error_figures(parts, parts.own_mean_errors))
+def references(parts: RankedParts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:
+    """Return what needs no training: the per-user mean, and what most people rated for everybody."""
+    free = replace(row, method=OWN_MEAN, mode="none", asked=math.inf, **_error_figures(parts, parts.baseline))
     popular = replace(row, method=POPULAR, mode="none", asked=math.inf, **_ranking(_popular(parts), parts, n_threads))
     return free, popular
 
@@ -141,11 +120,7 @@ def spectrum_of(release: Release) -> list[float]:
     return [float(one) for one in np.sqrt(np.maximum(squares, 0.0))]
 
 
-def _epoch_seconds(model: Model) -> float:
-    return sum(record.seconds for record in model.history) / max(len(model.history), 1)
-
-
-def _accuracy(model: Model, parts: Parts, n_threads: int | None) -> dict[str, Any]:
+def _accuracy(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
     errors = prediction_errors(model, parts.test, n_threads=n_threads)
     if not np.isfinite(errors).all():
         raise InvalidArgument("it has diverged: predictions are not numbers any more")
@@ -157,7 +132,7 @@ def _accuracy(model: Model, parts: Parts, n_threads: int | None) -> dict[str, An
     }
 
 
-def _error_figures(parts: Parts, errors: NDArray[np.float64]) -> dict[str, Any]:
+def _error_figures(parts: RankedParts, errors: NDArray[np.float64]) -> dict[str, Any]:
     scale = parts.test.scale
     sizes = np.linspace(0.0, scale.hi - scale.lo, _CDF_POINTS)
     return {
@@ -173,20 +148,25 @@ def _groups(found: Sequence[tuple[float, int, list[float]]]) -> list[list[float 
     return [[high, count, _number(one)] for high, count, (one,) in found]
 
 
-def _ranking(model: Model, parts: Parts, n_threads: int | None) -> dict[str, Any]:
+def _ranking(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
     found = evaluate(model, parts.ranked, k=_K, n_threads=n_threads)
     return {name: _number(found[f"{name}@{_K}"]) for name in ("recall", "ndcg", "coverage")}
 
 
-def _popular(parts: Parts) -> Model:
+def _popular(parts: RankedParts) -> Model:
     """Return a model that recommends what most people rated."""
     train = parts.train
     counts = np.bincount(train.items, minlength=train.n_items).astype(np.float32)
     release = Release(
-        items=train.catalogue, scale=train.scale, mean=train.scale.middle,
-        item_factors=np.zeros((train.n_items, 0), np.float32), item_biases=counts, ridge=Ridge(1.0, 1.0),
-        configuration={"method": POPULAR}, guarantee=Guarantee.none(),
-    )  # fmt: skip
+        items=train.catalogue,
+        scale=train.scale,
+        mean=train.scale.middle,
+        item_factors=np.zeros((train.n_items, 0), np.float32),
+        item_biases=counts,
+        ridge=Ridge(1.0, 1.0),
+        configuration={"method": POPULAR},
+        guarantee=Guarantee.none(),
+    )
     biases = own_means(train).astype(np.float32)
     factors = np.zeros((train.n_users, 0), np.float32)
     return Model(release, train.user_ids, factors, biases, train.indptr, train.items)
