@@ -46,9 +46,11 @@ def table() -> str:
 
 def classes() -> str:
     """Return the references of all classes, as mkdocstrings takes them."""
+    import dpmf
     from dpmf.methods import METHODS
 
-    return "\n\n".join(f"::: dpmf.{method.__name__}" for method in METHODS.values())
+    homes = {name: "dpmf" if one.__name__ in dpmf.__all__ else one.__module__ for name, one in METHODS.items()}
+    return "\n\n".join(f"::: {homes[name]}.{method.__name__}" for name, method in METHODS.items())
 
 
 def _row(method: type[Method]) -> tuple[str, ...]:

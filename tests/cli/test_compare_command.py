@@ -106,7 +106,7 @@ def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_fo
     assert "did not end" in (out / "report.html").read_text().lower()
 
 
-def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_comparison_resumes(data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "one"
     line = f"-m dpmf compare {data_folder} --methods als --epsilons 1,2,3,4,5,6,7,8,9,10 --repeats 10 --out {out}"
     words = [sys.executable, *line.split(), *QUICK]

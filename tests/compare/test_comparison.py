@@ -29,7 +29,7 @@ def run(folder: Path, plan: Sweep, ratings: Ratings) -> int:
         return len(comparison.run(n_threads=1))
 
 
-def test_the_same_comparison_goes_on_and_may_grow(small_ratings: Ratings, tmp_path: Path) -> None:
+def test_the_same_comparison_resumes_and_may_grow(small_ratings: Ratings, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "one"
     assert run(folder, PLAN, small_ratings) == 4
     began = json.loads((folder / FACTS).read_text())["began"]
