@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py DATA [DATA …] [--holdout 0.1] [--seed 0]
 
-Prints a table in Markdown, with the machine and the versions that made it.
+Prints a Markdown table, with the machine and the versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpmf.runs.training import train_and_test
 
 
 def main() -> None:
-    """Train on every data set named and print one row each."""
+    """Train on every data set and print one row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data", nargs="+")
     parser.add_argument("--holdout", type=float, default=0.1)

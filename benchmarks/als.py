@@ -1,17 +1,17 @@
-"""Alternating least squares for observations beside `implicit`: seconds to the same objective, in one run.
+"""Alternating least squares on implicit feedback against `implicit`: seconds to the same objective, in one run.
 
     python benchmarks/als.py DATA [--factors 64] [--epochs 15] [--alpha 1] [--regularization 0.01] [--threads 2]
 
-DATA is what `Ratings.read` reads, a block store, or an .npz file with arrays u, i and v. Needs implicit
-(pip install implicit). The two take turns, as `dpmf.bench.race` says; `dpmf bench` does the same, on a part of large
-data. Prints one JSON object.
+DATA is anything `Ratings.read` reads, or an .npz file with arrays u, i and v. Needs implicit (pip install implicit).
+The two alternate, as `dpmf.bench.race` describes; `dpmf bench` does the same, on part of the data if they are large.
+Prints one JSON object.
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # implicit asks for it, and has threads of its own
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # implicit asks for it: it has threads of its own
 
 import argparse
 import json
@@ -23,11 +23,10 @@ import numpy as np
 
 from dpmf import Ratings, __version__
 from dpmf.bench.race import Race, iteration_seconds, race, seconds_to
-from dpmf.ratings.store.columns import RatingsOnDisk, is_store
 
 
 def main() -> None:
-    """Measure, and print the figures."""
+    """Measure, and print one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data")
     parser.add_argument("--factors", type=int, default=64)
@@ -39,9 +38,14 @@ def main() -> None:
     arguments = parser.parse_args()
     ratings = _load(arguments.data)
     both = race(
-        ratings, n_factors=arguments.factors, n_iterations=arguments.epochs, alpha=arguments.alpha,
-        regularization=arguments.regularization, seed=arguments.seed, n_threads=arguments.threads,
-    )  # fmt: skip
+        ratings,
+        n_factors=arguments.factors,
+        n_iterations=arguments.epochs,
+        alpha=arguments.alpha,
+        regularization=arguments.regularization,
+        seed=arguments.seed,
+        n_threads=arguments.threads,
+    )
     report = {
         "data": ratings.name or Path(arguments.data).stem,
         "ratings": len(ratings),
@@ -60,17 +64,24 @@ def _load(data: str) -> Ratings:
     if data.endswith(".npz"):
         columns = np.load(data)
         return Ratings.of(columns["u"], columns["i"], columns["v"], scale=(1, 5))
-    return RatingsOnDisk.open(Path(data)).load() if is_store(data) else Ratings.read(data)
+    return Ratings.read(data)
 
 
 def _comparison(both: Race) -> list[dict[str, float]]:
-    """For each objective the peer reached, return how long both took to get there (whole epochs), and the ratio."""
+    """Return, for each objective the peer reached, the time of both in whole epochs, and the ratio."""
     rows = []
     for epoch, point in enumerate(both.implicit, 1):
         ours = seconds_to(point.objective, both.dpmf)
         if ours is not None:
-            rows.append({"objective": point.objective, "epochs_of_implicit": epoch, "dpmf_seconds": ours,
-                         "implicit_seconds": point.seconds, "times_as_fast": point.seconds / ours})  # fmt: skip
+            rows.append(
+                {
+                    "objective": point.objective,
+                    "epochs_of_implicit": epoch,
+                    "dpmf_seconds": ours,
+                    "implicit_seconds": point.seconds,
+                    "times_as_fast": point.seconds / ours,
+                }
+            )
     return rows
 
 

@@ -4,13 +4,13 @@
 
 Runs the training kernel over the block grid, and over the same ratings in random order, under `callgrind` with a
 first-level cache of 32 KB and a last-level cache of 32 MB, and writes misses per data reference and per update to
-OUT.json. Valgrind has no AVX-512 and takes prefetches for nothing, so the kernel is compiled for AVX2 and the misses
-are those that prefetching has to hide. Counts do not depend on what else the machine does.
+OUT.json. Valgrind has no AVX-512 and ignores prefetches, so the kernel is compiled for AVX2 and the misses are those
+that prefetching has to hide. Counts do not depend on other load on the machine.
 
-With many factors random order takes a sample: every stretch of a random order is like every other, so the first part of
-it, over factors of the same users and items, has the misses per update of the whole. The block grid is always counted
-whole. Every figure says how many ratings were visited for it. Figures of the same ratings that are in OUT.json already
-are kept, so a run that was interrupted can be completed.
+With many factors, random order is sampled: every stretch of a random order is like every other, so its first part, over
+the factors of the same users and items, has the misses per update of the whole. The block grid is always counted in
+full. Every row records how many ratings were visited. Rows of the same ratings that OUT.json already has are kept, so
+an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_FACTORS = 100_000_000  # visited by an epoch in random order; simulating m
 
 
 def main() -> None:
-    """Count, and write the figures."""
+    """Count, and write OUT.json."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data")
     parser.add_argument("out", type=Path)
@@ -59,9 +59,13 @@ def main() -> None:
     few = first_users(ratings, int(np.searchsorted(ratings.indptr, arguments.ratings)))
     with tempfile.TemporaryDirectory() as folder:
         np.savez(
-            f"{folder}/ratings.npz", users=few.users, items=few.items, values=few.values, n_items=few.n_items,
+            f"{folder}/ratings.npz",
+            users=few.users,
+            items=few.items,
+            values=few.values,
+            n_items=few.n_items,
             name=few.name,
-        )  # fmt: skip
+        )
         this = [sys.executable, __file__, f"{folder}/ratings.npz", str(arguments.out), "--counting"]
         this += ["--factors", arguments.factors]
         environment = {**os.environ, **_OLDER_CPU}
@@ -86,13 +90,13 @@ def _count_all(path: Path, factors: list[int], out: Path) -> None:
             same = [one for one in known if row.items() <= one.items()]
             rows.append(same[0] if same else row | _rates(_counted(make(ratings, n_factors, visited)), 2 * visited))
             print(rows[-1], flush=True)
-            # After every figure: the next may take longer than anybody waits.
+            # Written after every row: the next may take very long.
             report = {**facts, "rows": rows + [one for one in known if one not in rows]}
             out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _known(path: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the figures that a run on the same ratings left, if there was one."""
+    """Return the rows of an earlier run on the same ratings, if there was one."""
     report = json.loads(path.read_text()) if path.exists() else {}
     return report["rows"] if facts.items() <= report.items() else []
 
@@ -103,7 +107,7 @@ def _in_blocks(ratings: Ratings, n_factors: int, _visited: int) -> Callable[[], 
 
 
 def _shuffled(ratings: Ratings, n_factors: int, visited: int) -> Callable[[], object]:
-    """Return so much of an epoch over one block whose ratings stand in random order, as in plain stochastic descent."""
+    """Return the first part of an epoch over a single block in random order, as in plain stochastic descent."""
     grid = BlockGrid.build(ratings, size=1)
     state, step = _state(ratings, grid, n_factors), Step.of(grid.mean, 0.01, 0.01, 1.0)
     order = np.random.default_rng(0).permutation(len(ratings))[:visited]
@@ -118,7 +122,7 @@ def _state(ratings: Ratings, grid: BlockGrid, n_factors: int) -> Descent:
 
 
 def _counted(epoch: Callable[[], object]) -> Counts:
-    """Return the counts of two epochs: those of three less those of one, so that switching cancels out."""
+    """Return the counts of two epochs: three minus one, so that switching the counters on and off cancels out."""
     epoch()  # compiled and warm
     one, three = (_interval(epoch, times) for times in (1, 3))
     return {name: three[name] - one[name] for name in _EVENTS}

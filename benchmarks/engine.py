@@ -2,9 +2,9 @@
 
     python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…] [--larger STORE]
 
-Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of some
-epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run. Memory is the most
-that `dpmf train` on a block store has resident, in a process of its own, without a limit and with `--memory 500MB`.
+Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of several
+epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run. Memory is the peak
+resident size of `dpmf train` on a block store, in its own process, without a limit and with `--memory 500MB`.
 `--larger` names a store with more ratings than DATA, which is streamed with `--memory 2GB`.
 """
 
@@ -31,7 +31,7 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.ratings.store.pieces import MemorySource
-from dpmf.runs.training import peak_memory
+from dpmf.runs.memory import peak_memory
 
 _GROWTH_FACTORS = 64
 _TURNS = 9  # of which ratios are the median
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _load(data: str, n_threads: int) -> tuple[Ratings, dict[str, Any]]:
-    """Read, hold out 1 % and lay out the blocks; return the ratings and how long each took."""
+    """Read, hold out 1 % and lay out the blocks; return the ratings and the time of each step."""
     moments = [time.perf_counter()]
     ratings = Ratings.read(data)
     moments.append(time.perf_counter())
@@ -87,7 +87,7 @@ def _load(data: str, n_threads: int) -> tuple[Ratings, dict[str, Any]]:
 
 
 def _about(ratings: Ratings, size: int) -> Ratings:
-    """Return the first users with about so many ratings."""
+    """Return the first users, with about `size` ratings."""
     return first_users(ratings, int(np.searchsorted(ratings.indptr, size)))
 
 
@@ -99,7 +99,7 @@ def _growth(ratings: Ratings, n_threads: int) -> dict[str, Any]:
 
 
 def _memory(ratings: Ratings) -> dict[str, Any]:
-    """Return the resident memory of training on so many ratings, without a limit and streamed."""
+    """Return the resident memory of training on these ratings, without a limit and streamed."""
     with tempfile.TemporaryDirectory() as folder:
         StoredRatings.build(MemorySource(ratings), Path(folder) / "store")
         plain = _trained(Path(folder) / "store")

@@ -5,12 +5,11 @@
     python benchmarks/gaussian.py steps DATA [--factors 20] [--holdout 0.1] [--epochs 200] [--seed 0]
     python benchmarks/gaussian.py certified DATA [--holdout 0.1] [--epsilons 1,5,20] [--kinds gaussian,als] [--seed 0]
 
-DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
-with that many ratings of a user on average. Each command prints one JSON object. `speed` compares one iteration with
-one epoch of SGD, both the quickest of a short run, within turns. `accuracy` has one run of each kind; `--epochs` is for
-the published steps. `steps` has one run of each published step size with the published noise, one without noise and
-without a clip, and one that stops by the training error, and says which of them diverge. Held out are ratings chosen at
-random.
+DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, synthetic ratings of that shape with RATINGS
+per user on average. Each command prints one JSON object. `speed` compares one iteration with one epoch of SGD, each the
+fastest of a short run, in alternating turns. `accuracy` has one run of each kind; `--epochs` is for the published
+steps. `steps` has one run for each published step size with the published noise, one without noise or clipping, and one
+that stops by the training error, and says which of them diverge. The held-out ratings are chosen at random.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal
 
+from inputs import load
+
 from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, Ratings
 from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
 from dpmf.errors import InvalidArgument
 from dpmf.methods import Method
 from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
-from dpmf.ratings.synthetic import make
 from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
-_SHORT = 10  # iterations of a run for speed
-_MANY = 3000  # more than a run needs that stops by itself
+_SHORT = 10  # iterations of a timed run
+_MANY = 3000  # more than a run that stops by itself needs
 _NO_CLIP = 1e6
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=available_cpus())
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
-    ratings = _ratings(arguments.data)
+    ratings = load(arguments.data)
     found = {
         "what": arguments.what,
         "data": arguments.data,
@@ -67,15 +67,8 @@ def main() -> None:
     print(json.dumps(found, indent=1))
 
 
-def _ratings(data: str) -> Ratings:
-    if data.startswith("made:"):
-        users, items, mean = map(int, data.split(":")[1:])
-        return make(users, items, mean_ratings=mean)
-    return Ratings.read(data)
-
-
 def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the milliseconds of an iteration, and the median over turns of how many epochs of SGD it takes."""
+    """Return the milliseconds of an iteration, and the median over turns of its ratio to an epoch of SGD."""
     K = arguments.factors
     plain = GaussianGD(n_factors=K, n_epochs=_SHORT, budget=_PLAIN, items_public=True)
     kinds: dict[str, Method] = {
@@ -100,7 +93,7 @@ def _accuracy(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]
     K, eps_i = arguments.factors, PUBLISHED["eps_i"]
     plain = GaussianGD(n_factors=K, budget=_PLAIN, items_public=True)
     published = replace(plain, mode="paper", n_epochs=arguments.epochs)
-    noisy = replace(published, budget=Budget(1.0), eps_i=eps_i)  # eps_i says how much noise there is
+    noisy = replace(published, budget=Budget(1.0), eps_i=eps_i)  # eps_i sets the noise
     kinds: dict[str, Method] = {
         "SGD": SGD(n_factors=K),
         "plain": plain,
@@ -118,9 +111,14 @@ def _steps(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
     centres: tuple[Literal["raw", "mean"], ...] = ("raw", "mean")
     for centering in centres:
         noisy = GaussianGD(
-            n_factors=arguments.factors, n_epochs=arguments.epochs, budget=Budget(1.0), eps_i=PUBLISHED["eps_i"],
-            mode="paper", centering=centering, items_public=True,
-        )  # fmt: skip
+            n_factors=arguments.factors,
+            n_epochs=arguments.epochs,
+            budget=Budget(1.0),
+            eps_i=PUBLISHED["eps_i"],
+            mode="paper",
+            centering=centering,
+            items_public=True,
+        )
         plain = replace(noisy, budget=_PLAIN, eps_i=None, clip=_NO_CLIP)
         kinds = {f"step {step:g}": replace(noisy, learning_rate=step) for step in SWEEPS["learning_rate"]}
         kinds |= {"no noise, no clip": plain, "until 1e-4": replace(noisy, n_epochs=_MANY, tolerance=1e-4)}
@@ -151,9 +149,13 @@ def _row(name: str, method: Method, ratings: Ratings, arguments: argparse.Namesp
     options = {"holdout": arguments.holdout, "seed": arguments.seed, "n_threads": arguments.threads}
     run = train_and_test(method, ratings, **options)
     return {
-        "kind": name, **run.accuracy, "epsilon": run.model.guarantee.epsilon, "mode": run.model.guarantee.mode,
-        "iterations": len(run.model.history), "epoch_seconds": run.epoch_seconds,
-    }  # fmt: skip
+        "kind": name,
+        **run.accuracy,
+        "epsilon": run.model.guarantee.epsilon,
+        "mode": run.model.guarantee.mode,
+        "iterations": len(run.model.history),
+        "epoch_seconds": run.epoch_seconds,
+    }
 
 
 _COMMANDS = {"speed": _speed, "accuracy": _accuracy, "steps": _steps, "certified": _certified}

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 from dpmf.engine.threads import available_cpus
-from dpmf.privacy import noise
+from dpmf.privacy.noise import Noise
 
 _ROUNDS = 5
 _SHORT = 100  # draws in a row
@@ -28,21 +28,15 @@ _SHAPES = ((1682, 9), (100, 51))
 
 
 def main() -> None:
-    """Measure, and print what was found."""
+    """Measure, and print one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--draws", type=int, default=8_000_000)
     draws: int = parser.parse_args().draws
     started = time.perf_counter()
-    noise._table(1)
+    source = Noise()
+    source.integers(1, "first", 0)
     table_seconds = time.perf_counter() - started
-    source = noise.Noise()
     n_threads = available_cpus()
-    stream = noise._key_stream(bytes(32), 0)
-    n_chunks = draws // noise._CHUNK
-
-    def stream_bytes(_: int) -> None:
-        for _chunk in range(n_chunks):
-            stream.update(noise._ZEROS)
 
     def in_threads(turn: int) -> None:
         with ThreadPoolExecutor(n_threads) as pool:
@@ -66,7 +60,7 @@ def main() -> None:
             f"{shape}, {n_shares} pieces": short(shape, n_shares) for shape in _SHAPES for n_shares in (1, _N_SHARES)
         },
         "coins_per_second": draws / _best(lambda turn: source.coins(draws, 0.01, "coins", turn)),
-        "key_stream_bytes_per_second": n_chunks * len(noise._ZEROS) / _best(stream_bytes),
+        "key_stream_bytes_per_second": 8 * draws / _best(lambda turn: source.words(draws, "words", turn)),
         "threads": n_threads,
         "gaussians_per_second_all_threads": n_threads * draws / _best(in_threads),
     }

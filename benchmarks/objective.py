@@ -4,9 +4,9 @@
     python benchmarks/objective.py certified DATA [--epsilons 1,5,20] [--pairs 1:1,1:5,5:5]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS. Both take `--holdout 0.1`, `--runs 3` (errors
-are means over so many runs with fresh noise) and `--seed 0`, and print one JSON object. `paper` also has the plain fit,
-with the same penalty. `certified` trains ALS under replacement with each epsilon, and with each of those releases items
-for each of the pairs: epsilon of profiles and epsilon of items.
+are means over that number of runs, each with fresh noise) and `--seed 0`, and print one JSON object. `paper` also has
+the plain fit with the same penalty. `certified` trains ALS under replacement at each epsilon, and from each of those
+releases fits items for each pair: the epsilon of profiles and the epsilon of items.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from importlib.metadata import version
 from statistics import mean
 from typing import Any
 
+from inputs import load
+
 from dpmf import ALS, Budget, ObjectivePerturbation, Profiles, Ratings
 from dpmf.methods import Method
-from dpmf.ratings.synthetic import make
 from dpmf.runs.training import Run, train_and_test
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    ratings = _ratings(arguments.data)
+    ratings = load(arguments.data)
     found = {
         "what": arguments.what,
         "data": arguments.data,
@@ -50,13 +51,6 @@ def main() -> None:
         "rows": _COMMANDS[arguments.what](ratings, arguments),
     }
     print(json.dumps(found, indent=1))
-
-
-def _ratings(data: str) -> Ratings:
-    if data.startswith("made:"):
-        users, items, count = map(int, data.split(":")[1:])
-        return make(users, items, mean_ratings=count)
-    return Ratings.read(data)
 
 
 def _paper(ratings: Ratings, arguments: argparse.Namespace) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""How well private factorization of implicit feedback ranks, beside popularity with the same budget.
+"""Ranking quality of private factorization of implicit feedback, beside popularity with the same budget.
 
     python benchmarks/observed.py DATA [--holdout 0.1] [--epsilons inf,20,5,1] [--runs 3] [--factors K]
         [--seed 0]
 
-Prints one JSON object: for every epsilon the mean of recall@10 and ndcg@10 on held-out items over some runs with fresh
-noise, and the same of popularity alone with all the budget.
+Prints one JSON object: for every epsilon the mean of recall@10 and ndcg@10 on held-out items over several runs with
+fresh noise, and the same for popularity alone with the whole budget.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.runs.training import peak_memory, train_and_test
+from dpmf.runs.memory import peak_memory
+from dpmf.runs.training import train_and_test
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""How accurate private factorization is, beside what costs nothing and what is not private.
+"""Accuracy of private factorization, beside the free baseline and factorization that is not private.
 
     python benchmarks/private.py DATA [--every 10] [--holdout 0.1] [--epsilons inf,20,5,1] [--runs 3] [--factors K]
         [--seed 0] [--moments shared]
 
-Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over some runs with
-fresh noise, that of private item biases alone, seconds and memory. `--every 10` keeps users whose number ends in 0.
-`--seed` chooses which ratings are held out: those of seed 0 were looked at while the method was worked out.
+Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over several runs
+with fresh noise, that of private item biases alone, seconds and memory. `--every 10` keeps users whose id ends in 0.
+`--seed` chooses which ratings are held out: those of seed 0 were used while the method was developed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import numpy as np
 
 from dpmf import ALS, Budget, Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.training import peak_memory, train_and_test
+from dpmf.runs.memory import peak_memory
+from dpmf.runs.training import train_and_test
 
 
 def main() -> None:

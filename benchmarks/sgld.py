@@ -3,10 +3,10 @@
     python benchmarks/sgld.py speed DATA [--factors 16,128] [--turns 5] [--threads 1]
     python benchmarks/sgld.py accuracy DATA [--holdout 0.01]
 
-DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
-with that many ratings of a user on average. Each command prints one JSON object. Held out are ratings chosen at random,
-1 % unless said otherwise; the paper's probe set of Netflix is harder. `python -m experiments liu2015` has the error
-against epsilon, table size and epochs.
+DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, synthetic ratings of that shape with RATINGS
+per user on average. Each command prints one JSON object. The held-out ratings are chosen at random, 1 % by default;
+the paper's probe set of Netflix is harder. `python -m experiments liu2015` has the error against epsilon, table size
+and epochs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from inputs import load
+
 from dpmf import SGD, SGLD, Budget, Ratings
 from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import Method
-from dpmf.ratings.synthetic import make
 from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=available_cpus())
     parser.add_argument("--turns", type=int, default=5)
     arguments = parser.parse_args()
-    ratings = _ratings(arguments.data)
+    ratings = load(arguments.data)
     found = {
         "what": arguments.what,
         "data": arguments.data,
@@ -56,15 +57,8 @@ def main() -> None:
     print(json.dumps(found, indent=1))
 
 
-def _ratings(data: str) -> Ratings:
-    if data.startswith("made:"):
-        users, items, mean = map(int, data.split(":")[1:])
-        return make(users, items, mean_ratings=mean)
-    return Ratings.read(data)
-
-
 def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return updates per second, and the median over turns of what sampling has of the speed of descent."""
+    """Return updates per second, and the speed of sampling relative to descent, the median over turns."""
     rows = []
     for K in map(int, arguments.factors.split(",")):
         kinds: dict[str, SGD | SGLD] = {
@@ -82,7 +76,7 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _speed_of(method: SGD | SGLD, ratings: Ratings, arguments: argparse.Namespace) -> float:
-    """Return updates per second of the best epoch among as many as take some seconds: one alone may meet a burst."""
+    """Return updates per second of the best of several seconds of epochs, since a single one may be disturbed."""
     fit = partial(_seconds_of_epochs, ratings=ratings, n_threads=arguments.threads)
     first = min(fit(replace(method, n_epochs=2)))
     return len(ratings) / min(fit(replace(method, n_epochs=max(2, math.ceil(_LEAST_SECONDS / first)))))

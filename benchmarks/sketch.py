@@ -5,9 +5,9 @@
     python benchmarks/sketch.py claims DATA [--epsilons 2,4,8] [--depths 1,4]
     python benchmarks/sketch.py certified DATA [--epsilons 1,5,20] [--gains 1,4]
 
-DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, made-up ratings of that many users and items
-with that many ratings of a user on average. Each command prints one JSON object. Updates in a sketch run on one thread,
-so `speed` measures descent on one thread too: the best epoch of several seconds of each, in processor time.
+DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, synthetic ratings of that shape with RATINGS
+per user on average. Each command prints one JSON object. Updates in a sketch run on one thread, so `speed` measures
+descent on one thread too: the best epoch of several seconds of each, in processor time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any
 
+from inputs import load
+
 from dpmf import SGD, SGLD, Budget, Ratings, Sketch
 from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.methods import Method
-from dpmf.ratings.synthetic import make
 from dpmf.runs.training import train_and_test
 
 _PLAIN = Budget(math.inf)
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each kind in a turn")
     arguments = parser.parse_args()
-    ratings = _ratings(arguments.data)
+    ratings = load(arguments.data)
     found = {
         "what": arguments.what,
         "data": arguments.data,
@@ -61,19 +62,12 @@ def main() -> None:
     print(json.dumps(found, indent=1))
 
 
-def _ratings(data: str) -> Ratings:
-    if data.startswith("made:"):
-        users, items, mean = map(int, data.split(":")[1:])
-        return make(users, items, mean_ratings=mean)
-    return Ratings.read(data)
-
-
 def _numbers(text: str | None, usual: str) -> list[float]:
     return [float(part) for part in (text or usual).split(",")]
 
 
 def _speed(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield updates per second, and the median over turns of what a sketch has of the speed of descent."""
+    """Yield updates per second, and the speed of a sketch relative to descent, the median over turns."""
     K = arguments.factors
     for depth in map(int, arguments.depths.split(",")):
         sketch = Sketch(n_factors=K, n_epochs=2, budget=_PLAIN, depth=depth, gain=arguments.gain)
@@ -88,10 +82,9 @@ def _speed(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict[str
 
 
 def _speed_of(method: SGD | Sketch, ratings: Ratings, seconds: float) -> Callable[[], float]:
-    """Return what measures updates per second: the best of as many epochs as take so many seconds, three at least.
+    """Return a function that measures updates per second: the best epoch of `seconds` of training, three at least.
 
-    The time that the process had a processor counts, because on a busy machine long epochs are interrupted and short
-    ones are not.
+    It uses processor time, because on a busy machine long epochs are interrupted and short ones are not.
     """
     usual = min(record.seconds for record in method.fit(ratings, n_threads=1).history)
     longer = replace(method, n_epochs=max(round(seconds / usual), 3))
@@ -126,9 +119,15 @@ def _claims(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict[st
     """Yield the figures of the published method, by its threshold."""
     for depth in map(int, arguments.depths.split(",")):
         method = Sketch(
-            n_factors=arguments.factors, budget=_PLAIN, depth=depth, gain=arguments.gain, mode="paper",
-            items_public=True, n_epochs=100, biases="means",
-        )  # fmt: skip
+            n_factors=arguments.factors,
+            budget=_PLAIN,
+            depth=depth,
+            gain=arguments.gain,
+            mode="paper",
+            items_public=True,
+            n_epochs=100,
+            biases="means",
+        )
         for epsilon in [*_numbers(arguments.epsilons, "2,4,8"), math.inf]:
             figures = _figures(replace(method, budget=Budget(epsilon)), ratings, arguments)
             yield {"depth": depth, "gain": arguments.gain, "claimed": str(epsilon), **figures}

@@ -1,9 +1,9 @@
-"""How much slower training is if the ratings stay on the disk, epoch beside epoch in one run.
+"""Slowdown of training from disk against training in memory, in alternating epochs of one run.
 
     python benchmarks/streaming.py STORE [--memory 1GB] [--factors 64] [--epochs 9]
 
-Two trainings take turns, one epoch each: one has all ratings in memory, the other reads them as it goes. They must end
-with the same factors. The first epoch on the disk compares the checksums of all blocks too, and is told by itself.
+Two trainings take turns, one epoch each: one has all ratings in memory, the other streams them from disk. They must end
+with the same factors. The first epoch from disk also verifies the checksums of all blocks, and is reported separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpmf.model import Model
 
 
 class Turns:
-    """Lets two trainings go on in turns."""
+    """Two trainings that alternate, an epoch each."""
 
     def __init__(self, method: SGD) -> None:
         self._method = method
@@ -33,7 +33,7 @@ class Turns:
         self._ended = [False, False]
 
     def train(self, number: int, ratings: Ratings | StoredRatings) -> Model:
-        """Train when it is the turn of this number, 0 or 1, an epoch at a time."""
+        """Train as number 0 or 1, one epoch per turn."""
         self._turn[number].acquire()
         try:
             return self._method.fit(ratings, callbacks=[lambda record: self._pass_on(number)])
@@ -48,7 +48,7 @@ class Turns:
 
 
 def main() -> None:
-    """Train twice, and print the seconds of every epoch."""
+    """Train both ways, and print the seconds of every epoch."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("store", type=Path)
     parser.add_argument("--memory", type=parse_size, default="1GB")
@@ -69,10 +69,16 @@ def main() -> None:
         for name in ("item_factors", "item_biases")
     )
     report = {
-        "ratings": len(ratings), "factors": arguments.factors, "memory": arguments.memory, "threads": available_cpus(),
-        "seconds_in_memory": seconds[0], "seconds_on_disk": seconds[1], "speed_ratio": statistics.median(ratios[1:]),
-        "first_epoch_ratio": ratios[0], "same_factors": same,
-    }  # fmt: skip
+        "ratings": len(ratings),
+        "factors": arguments.factors,
+        "memory": arguments.memory,
+        "threads": available_cpus(),
+        "seconds_in_memory": seconds[0],
+        "seconds_on_disk": seconds[1],
+        "speed_ratio": statistics.median(ratios[1:]),
+        "first_epoch_ratio": ratios[0],
+        "same_factors": same,
+    }
     print(json.dumps(report, indent=1))
 
 

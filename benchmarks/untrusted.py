@@ -1,11 +1,11 @@
-"""What it costs not to trust the recommender: accuracy of the certified protocol, and speed and bytes of both.
+"""The cost of an untrusted recommender: accuracy of the certified protocol, and speed and traffic of both protocols.
 
-python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
-python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
+    python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
+    python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
 
-`certified` prints errors on a held-out tenth beside those of a run in which one party holds all ratings, with as much
-noise as tolerating a twentieth of drop-outs and as many colluders asks for, and what passes per person and round.
-`published` times rounds of S3 and prints bytes, beside what Hua, Xia and Zhong report.
+`certified` prints errors on a held-out tenth of the ratings: with one party that holds all ratings, with the protocol,
+and with the protocol tolerating 5 % drop-outs and 5 % colluders; and the traffic per person and round. `published`
+times rounds of S3 and prints their traffic, beside the figures of Hua, Xia and Zhong.
 """
 
 from __future__ import annotations
@@ -23,15 +23,24 @@ from dpmf.federated.published import Scenario, simulate
 from dpmf.ratings.subset import random_items
 
 _HOLDOUT = 0.1
-_SHOWN = ("bytes_down", "most_bytes_down", "bytes_up", "most_bytes_up", "most_bytes_from_third_party",
-          "client_seconds", "third_party_seconds")  # fmt: skip
+_SHOWN = (
+    "bytes_down",
+    "most_bytes_down",
+    "bytes_up",
+    "most_bytes_up",
+    "most_bytes_from_third_party",
+    "client_seconds",
+    "third_party_seconds",
+)
 
 
 def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int) -> None:
     """Print a line for every epsilon."""
     train, test = ratings.split(_HOLDOUT, seed=seed)
-    print(f"{len(train):,} ratings, {train.n_users:,} people, {train.n_items:,} items; "
-          f"free baseline {rmse(baseline_errors(train, test)):.4f}; mean of {repeats} runs")  # fmt: skip
+    print(
+        f"{len(train):,} ratings, {train.n_users:,} people, {train.n_items:,} items; "
+        f"free baseline {rmse(baseline_errors(train, test)):.4f}; mean of {repeats} runs"
+    )
     for epsilon in epsilons:
         scenario = CertifiedScenario(Budget(epsilon), items_public=True, seed=seed)
         trusting = replace(scenario, dropouts=0.0, colluders=0.0)
@@ -41,16 +50,20 @@ def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int) 
             np.mean([rmse(prediction_errors(model, test)) for model in models])
             for models in (central, [one.model for one in alone], [one.model for one in tolerant])
         ]
-        print(f"epsilon {epsilon:g}: rmse {errors[0]:.4f} with one holder of all ratings, {errors[1]:.4f} without, "
-              f"{errors[2]:.4f} tolerating 5 % drop-outs and 5 % colluders")  # fmt: skip
+        print(
+            f"epsilon {epsilon:g}: rmse {errors[0]:.4f} with one holder of all ratings, {errors[1]:.4f} without, "
+            f"{errors[2]:.4f} tolerating 5 % drop-outs and 5 % colluders"
+        )
         figures = tolerant[0].traffic.to_json()
-        words = {tolerant[0].agreement.ring(number).n_bytes for number in range(len(tolerant[0].agreement.rounds))}
-        print(f"  {tolerant[0].rounds} rounds in {tolerant[0].seconds:.1f} s, {sorted(words)} bytes a word; "
-              + ", ".join(f"{name} {figures[name]:.4g}" for name in _SHOWN))  # fmt: skip
+        sizes = {tolerant[0].agreement.ring(number).n_bytes for number in range(len(tolerant[0].agreement.rounds))}
+        print(
+            f"  {tolerant[0].rounds} rounds in {tolerant[0].seconds:.1f} s, {sorted(sizes)} bytes per ring element; "
+            + ", ".join(f"{name} {figures[name]:.4g}" for name in _SHOWN)
+        )
 
 
 def published(ratings: Ratings, rounds: int, per_round: int, epsilon: float, seed: int) -> None:
-    """Print what rounds of S3 take, and what is said of it."""
+    """Print the time and traffic of rounds of S3, beside the published figures."""
     scenario = Scenario("s3", rounds=rounds, epsilon=epsilon, per_round=per_round, items_public=True, seed=seed)
     outcome = simulate(ratings, scenario)
     figures = outcome.traffic.to_json()
@@ -58,13 +71,19 @@ def published(ratings: Ratings, rounds: int, per_round: int, epsilon: float, see
         f"{len(ratings):,} ratings, {ratings.n_users:,} people, {ratings.n_items:,} items; "
         f"{outcome.took_part:,} took part"
     )
-    print(f"{rounds:,} rounds of up to {per_round:,} people: {outcome.seconds:.1f} s in all, "
-          f"{1e3 * outcome.seconds / rounds:.1f} ms a round (published: 5 s)")  # fmt: skip
-    print(f"with up to 20 ratings at most {figures['most_bytes_down_20_ratings']:,.0f} bytes down (12 KB) and "
-          f"{figures['most_bytes_up_20_ratings']:,.0f} up (5 KB); from the third party at most "
-          f"{figures['most_bytes_from_third_party']:,.0f} (3 MB)")  # fmt: skip
-    print(f"computing of a person {1e3 * figures['client_seconds']:.3f} ms (0.00057), of the third party "
-          f"{1e3 * figures['third_party_seconds']:.1f} ms (400)")  # fmt: skip
+    print(
+        f"{rounds:,} rounds of up to {per_round:,} people: {outcome.seconds:.1f} s in total, "
+        f"{1e3 * outcome.seconds / rounds:.1f} ms a round (published: 5 s)"
+    )
+    print(
+        f"with up to 20 ratings at most {figures['most_bytes_down_20_ratings']:,.0f} bytes down (12 KB) and "
+        f"{figures['most_bytes_up_20_ratings']:,.0f} up (5 KB); from the third party at most "
+        f"{figures['most_bytes_from_third_party']:,.0f} (3 MB)"
+    )
+    print(
+        f"computation of a person {1e3 * figures['client_seconds']:.3f} ms (0.00057), of the third party "
+        f"{1e3 * figures['third_party_seconds']:.1f} ms (400)"
+    )
 
 
 def main() -> None:

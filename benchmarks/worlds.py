@@ -1,9 +1,9 @@
-"""Made-up rating sets of many kinds, for choosing a method's settings without looking at anybody's ratings.
+"""Synthetic rating sets of many kinds, for choosing a method's settings without looking at anyone's ratings.
 
-Nothing in them is fitted to a real set. They keep to what is commonly said of ratings from 1 to 5: errors of about 0.9
-if only biases are known and a little less if tastes are known too, tastes in a few strong and many weak directions,
-popularity that falls as a power, popular items liked somewhat better, people who differ in how much they care for what
-is popular and what is good, and who choose what they will like.
+Nothing in them is fitted to a real set. They follow common knowledge about ratings from 1 to 5: errors of about 0.9 if
+only biases are known and a little less if tastes are known too, tastes in a few strong and many weak directions,
+popularity that falls as a power law, popular items liked somewhat better, and people who differ in how much they care
+for popularity and quality, and who choose items they will like.
 
 >>> ratings = World(200, 100, mean_ratings=20.0).ratings()
 >>> ratings.n_users, ratings.n_items
@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf import Ratings
-from dpmf.ratings.items import Items
+from dpmf import Items, Ratings
 from dpmf.streams import generator
 
 _DIRECTIONS = 24
@@ -27,16 +26,16 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class World:
-    """Sizes and proportions of a made-up rating set.
+    """Sizes and proportions of a synthetic rating set.
 
     Attributes:
         n_users, n_items: sizes.
-        mean_ratings: how many ratings a person gives, about; log-normal.
+        mean_ratings: about the mean number of ratings of a person; log-normal.
         taste: variance of ratings that tastes explain.
-        decay: direction k of the tastes is k^-decay as strong as the first.
+        decay: taste direction k is k^-decay times as strong as the first.
         noise: variance of ratings that nothing explains.
-        fall: the k-th most popular item is (k + 10)^-fall as popular as the first.
-        pull: standard deviation of the logarithm of how much likelier a person's taste makes an item to be chosen.
+        fall: the k-th most popular item is chosen in proportion to (k + 10)^-fall.
+        pull: standard deviation of what taste adds to the logarithm of an item's chance of being chosen.
         seed: fixes everything.
     """
 
@@ -84,6 +83,6 @@ class World:
 
 
 def _choose(keys: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return, for each row, the places of as many of its largest keys as its count says, row after row."""
+    """Return the positions of the `count` largest keys of each row, row after row."""
     order = np.argsort(-keys, axis=1)
     return np.concatenate([np.sort(row[:count]) for row, count in zip(order, counts, strict=True)])

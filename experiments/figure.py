@@ -1,10 +1,10 @@
-"""What a figure is, and how one is made: rows measured one by one, kept as they come, then drawn and judged.
+"""A figure and how it is reproduced: rows are measured one by one, saved as they come, then plotted and judged.
 
     result = make(FIGURES["figure1"], Run(data="…/ml-1m", out=Path("experiments/results/balu2016/figure1")))
 
-leaves three files: OUT.csv with the rows, OUT.png with the picture and the verdict under it, and OUT.json with the
-verdict, the command and the versions. A run that is broken off keeps its rows beside them and goes on from there.
-`remake` draws and judges the rows of an earlier run again, without measuring anything.
+writes three files: OUT.csv with the rows, OUT.png with the plot and the verdict under it, and OUT.json with the
+verdict, the command and the versions. An interrupted run leaves its rows beside them and resumes from there. `remake`
+plots and judges the rows of an earlier run again, without measuring anything.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 Row = dict[str, Any]
-_LETTERS_PER_INCH = 14  # of a line under a picture
-_COLOURS = 200  # of a picture, which is half as large then
+_LETTERS_PER_INCH = 14  # of the verdict under a plot
+_COLOURS = 200  # of a PNG, which halves its size
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a published finding.
+    """Whether a published finding holds here.
 
     Attributes:
-        held: whether it held here; None if these figures cannot tell.
-        sentence: what was seen instead or as well, written from the rows.
+        held: whether it holds; None if the rows are inconclusive.
+        sentence: the measured figures, written from the rows.
     """
 
     held: bool | None
@@ -59,12 +59,12 @@ class Figure:
     """A published figure.
 
     Attributes:
-        title: what is drawn against what.
-        published: what the paper found, in our words.
+        title: the quantities plotted.
+        published: the finding of the paper, in our words.
         measure: returns the rows.
-        draw: draws them on a matplotlib figure.
-        judge: says whether what was published held.
-        data: the names of the data it is meant for, the first being the usual one.
+        draw: plots them on a matplotlib figure.
+        judge: decides whether the published finding holds.
+        data: the names of the data sets it is meant for, the usual one first.
     """
 
     title: str
@@ -77,14 +77,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Run:
-    """How to make a figure.
+    """How to reproduce a figure.
 
     Attributes:
         data: a folder of ratings, a file or a catalogue name.
-        out: where to write; endings are added.
-        full: as large as published, instead of what takes minutes.
-        seed: of splits, draws and starts; noise is never seeded.
-        n_threads: how many to use.
+        out: path of the output files, without their suffixes.
+        full: run at the published size, instead of one that takes minutes.
+        seed: of splits, samples and initial factors; noise is never seeded.
+        n_threads: the number of threads.
     """
 
     data: str
@@ -98,7 +98,7 @@ class Run:
         return Ratings.read(self.data)
 
     def each(self, points: Sequence[Mapping[str, Any]], measure: Callable[..., Mapping[str, Any]]) -> list[Row]:
-        """Return `{**point, **measure(**point)}` for each point, those measured before an interruption as they were."""
+        """Return `{**point, **measure(**point)}` per point; points of an interrupted run are not measured again."""
         kept = self._kept()
         rows: list[Row] = []
         for number, point in enumerate(points, start=1):
@@ -115,16 +115,13 @@ class Run:
         return rows
 
     def beside(self, figure: str) -> list[Row]:
-        """Return the rows of another figure of the same paper and data, if it was made before; else none.
-
-        Those of a run of another size or seed do not count.
-        """
+        """Return the rows of another figure of the same paper, data, size and seed; none if there are none."""
         other = self.out.with_name(f"{figure}-{Path(self.data).name}")
         if not _beside(other, ".json").exists():
             return []
         facts = read_json(_beside(other, ".json"))
         same = (facts["full"], facts["seed"]) == (self.full, self.seed)
-        return _rows(_beside(other, ".csv")) if same else []
+        return read_rows(_beside(other, ".csv")) if same else []
 
     @property
     def _journal(self) -> Path:
@@ -141,12 +138,12 @@ class Run:
         return {key: row for what, key, row in lines if what == self._what()}
 
     def finish(self) -> None:
-        """Forget what was kept for an interruption."""
+        """Delete the journal that an interrupted run would resume from."""
         self._journal.unlink(missing_ok=True)
 
 
 def make(figure: Figure, run: Run, command: str) -> Verdict:
-    """Measure, draw and judge a figure; write its three files."""
+    """Measure, plot and judge a figure; write its three files."""
     began = time.perf_counter()
     rows = figure.measure(run)
     verdict = figure.judge(rows)
@@ -171,8 +168,8 @@ def make(figure: Figure, run: Run, command: str) -> Verdict:
 
 
 def remake(figure: Figure, run: Run) -> Verdict:
-    """Draw and judge the rows of OUT.csv; what else is known of the run stays."""
-    rows = _rows(_beside(run.out, ".csv"))
+    """Plot and judge the rows of OUT.csv; the other facts about the run stay."""
+    rows = read_rows(_beside(run.out, ".csv"))
     verdict = figure.judge(rows)
     facts = read_json(_beside(run.out, ".json"))
     facts |= {"title": figure.title, "published": figure.published, "held": verdict.held, "found": verdict.sentence}
@@ -208,13 +205,13 @@ def _table(rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
-def _rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the rows of a table as `_table` writes it."""
     try:
         with path.open(newline="") as file:
             return [{name: _cell(text) for name, text in row.items()} for row in csv.DictReader(file)]
     except FileNotFoundError:
-        raise InvalidArgument(f"{path} is not there: make the figure first") from None
+        raise InvalidArgument(f"{path} does not exist: make the figure first") from None
 
 
 def _cell(text: str) -> Any:

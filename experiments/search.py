@@ -1,6 +1,6 @@
-"""One setting chosen on a validation part: two line searches on a logarithmic scale, a coarse one and a fine one.
+"""Choosing one setting on a validation set: a coarse and a fine line search on a logarithmic scale.
 
-The first tries settings evenly spaced on a log scale from `lo` to `hi`, ends included. The second tries as many again
+The first tries settings evenly spaced on a log scale from `lo` to `hi`, ends included. The second tries the same number
 between the two neighbours of the best. A setting with which training diverges has an infinite loss, and is never
 chosen; each setting is tried once.
 
@@ -20,12 +20,12 @@ from dpmf.errors import InvalidArgument
 
 
 def two_stage_search(loss: Callable[[float], float], lo: float, hi: float, *, points: int = 5) -> float:
-    """Return the setting between lo and hi with the least loss of those tried, 2 · points of them at most.
+    """Return the setting with the smallest loss among at most 2 · points settings between lo and hi.
 
     Args:
-        loss: of a setting on the validation part; infinite or not a number where training diverges.
+        loss: of a setting on the validation set; infinite or NaN where training diverges.
         lo, hi: ends of the search, both positive.
-        points: how many settings each stage has, three or more.
+        points: the number of settings of each stage, three or more.
     """
     if not 0 < lo < hi < math.inf:
         raise InvalidArgument(f"lo={lo!r}, hi={hi!r}: a search on a log scale needs 0 < lo < hi")
@@ -44,7 +44,7 @@ def two_stage_search(loss: Callable[[float], float], lo: float, hi: float, *, po
     place = coarse.index(tried(coarse))
     if math.isinf(losses[coarse[place]]):
         raise InvalidArgument(f"training diverges with every setting from {lo:g} to {hi:g}: search elsewhere")
-    # The ends have been tried, so that as many points within are new, but for the best itself if it is among them.
+    # The ends have been tried already, so all inner points are new, except the best itself.
     fine = _spaced(coarse[max(place - 1, 0)], coarse[min(place + 1, points - 1)], points + 2)[1:-1]
     middle = coarse[place]
     return tried(setting for setting in fine if not math.isclose(setting, middle, rel_tol=1e-9))

@@ -1,7 +1,7 @@
-"""Regular factorization, as the paper compares its sketch with: factors in rows of their own, means subtracted.
+"""Regular factorization, the paper's baseline for its sketch: a row of factors per user and item, means subtracted.
 
-dpmf's own SGD learns biases, to which its penalty applies as well. Here, as in the paper, they are the means, so that
-a penalty does to dense factors what it does to those in a sketch. Start, order of visits and decay are the sketch's.
+dpmf's own SGD learns biases, and its penalty applies to them too. Here, as in the paper, biases are the means, so that
+a penalty acts on dense factors as on those in a sketch. Initial factors, visiting order and decay are the sketch's.
 
 >>> from dpmf.ratings.synthetic import make
 >>> from dpmf import Budget
@@ -29,7 +29,7 @@ from dpmf.streams import stream_key
 
 
 def fit_dense(method: Sketch, ratings: Ratings) -> Model:
-    """Return a model with the number of factors and epochs, learning rate, decay, penalty and seed of a sketch."""
+    """Fit with the factors, epochs, learning rate, decay, penalty and seed of a sketch."""
     assert method.n_factors is not None
     assert method.n_epochs is not None
     assert method.regularization is not None
@@ -44,10 +44,15 @@ def fit_dense(method: Sketch, ratings: Ratings) -> Model:
     if not (np.isfinite(U).all() and np.isfinite(V).all()):
         raise DpmfError(f"training diverged at learning rate {method.learning_rate}: use a smaller one")
     release = Release(
-        items=ratings.catalogue, scale=ratings.scale, mean=grid.mean, item_factors=V * np.float32(math.sqrt(unit)),
-        item_biases=c, ridge=ridge_of(method.regularization, unit), configuration={"method": "dense"},
+        items=ratings.catalogue,
+        scale=ratings.scale,
+        mean=grid.mean,
+        item_factors=V * np.float32(math.sqrt(unit)),
+        item_biases=c,
+        ridge=ridge_of(method.regularization, unit),
+        configuration={"method": "dense"},
         guarantee=Guarantee.none(),
-    )  # fmt: skip
+    )
     return Model(release, ratings.user_ids, U * np.float32(math.sqrt(unit)), b, ratings.indptr, ratings.items, ())
 
 
@@ -67,9 +72,19 @@ def _run_epoch(
 
 @fast_kernel
 def dense_block(
-    users: Any, items: Any, codes: Any, values: Any, user_order: Any, item_order: Any, b: Any, c: Any, U: Any, V: Any,
-    eta: Any, lam: Any,
-) -> None:  # fmt: skip
+    users: Any,
+    items: Any,
+    codes: Any,
+    values: Any,
+    user_order: Any,
+    item_order: Any,
+    b: Any,
+    c: Any,
+    U: Any,
+    V: Any,
+    eta: Any,
+    lam: Any,
+) -> None:
     """Visit the ratings of a block in their order; U and V are changed."""
     for p in range(len(codes)):
         i, j = user_order[users[p]], item_order[items[p]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from experiments.balu2016.learning import FACTORS, GAINS, PENALTIES, Parts, Trial, searched
+from experiments.balu2016.runs import FACTORS, GAINS, PENALTIES, Parts, Trial, searched
 from experiments.figure import Figure, Row, Run, Verdict
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ _DEPTH = 4
 
 
 def measure(run: Run) -> list[Row]:
-    """Return one row for each d and γ: the penalty with the least error on the validation part, and errors with it.
+    """Return one row for each d and γ: the penalty with the lowest validation error, and the errors with it.
 
-    In a full run the learning rate is searched for each of them, else for d = 16 and γ = 1 alone.
+    In a full run the learning rate is searched for each of them, otherwise only for d = 16 and γ = 1.
     """
     parts = Parts.of(run)
     usual = None if run.full else searched(run, parts, Trial(_DEPTH, 16), penalty=False)
@@ -32,7 +32,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the best penalty falls with γ at every d, and rises with d at every γ."""
+    """Judge whether the best penalty falls with γ at every d, and rises with d at every γ."""
     best = {(row["factors"], row["gain"]): row["penalty"] for row in rows}
     factors, gains = sorted({key[0] for key in best}), sorted({key[1] for key in best})
     falls = [d for d in factors if best[d, gains[-1]] < best[d, gains[0]]]
@@ -47,7 +47,7 @@ def judge(rows: list[Row]) -> Verdict:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a table of colours with the penalties written in it."""
+    """Draw a heat map with the penalties written in it."""
     axes = drawing.subplots()
     factors, gains = sorted({row["factors"] for row in rows}), sorted({row["gain"] for row in rows})
     best = {(row["factors"], row["gain"]): row["penalty"] for row in rows}

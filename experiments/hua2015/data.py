@@ -1,6 +1,6 @@
-"""The data of the paper: MovieLens 100K as it is, and of Netflix all ratings of 100 movies drawn at random.
+"""The data of the paper: MovieLens 100K as it is, and all Netflix ratings of 100 movies drawn at random.
 
-The paper's 100 movies have ratings of 191,668 users, and it repeats experiments with others. Which they were is not
+The paper's 100 movies have ratings from 191,668 users, and it repeats experiments with other movies. Which ones is not
 known; here a seed draws them.
 
 >>> from dpmf.ratings.synthetic import make
@@ -23,9 +23,9 @@ from dpmf.streams import generator
 from experiments.figure import Run
 
 MOVIES = 100
-DRAWS = 3  # of the movies, at the published size: "different sets", the paper says
+DRAWS = 3  # of movies, in a full run: "different sets", the paper says
 PUBLISHED_USERS = 191_668
-_MANY_USERS = 100_000  # more than any set that is taken whole has
+_MANY_USERS = 100_000  # more than any set that is used whole
 
 
 def is_large(ratings: Ratings) -> bool:
@@ -34,12 +34,12 @@ def is_large(ratings: Ratings) -> bool:
 
 
 def name_of(ratings: Ratings) -> str:
-    """Return the name that the paper has for data of this size."""
+    """Return the paper's name for data of this size."""
     return "Netflix" if is_large(ratings) else "MovieLens"
 
 
 def draws_of(ratings: Ratings, run: Run) -> Iterator[Ratings]:
-    """Yield the ratings of some movies, for one draw of them or several; all ratings, once, if there are not many."""
+    """Yield the ratings of each draw of movies; all ratings, once, if the set is small."""
     if not is_large(ratings):
         yield ratings
         return

@@ -1,7 +1,7 @@
-"""Figures 1 to 6: distributions of errors, of S1, S2 and S3, for several ε and after more and more iterations.
+"""Figures 1 to 6: error distributions of S1, S2 and S3, for several ε and numbers of iterations.
 
-What is stated in words, "negligible" and "extremely close", is taken for a distribution function that nowhere lies more
-than 0.05 below that of plain factorization; S2's "very close" to S1, for one that nowhere lies 0.1 below it.
+The paper's words "negligible" and "extremely close" are read as a distribution function that is nowhere more than 0.05
+below that of plain factorization; S2 being "very close" to S1, as one that is nowhere more than 0.1 below it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import DRAWN, budget_colour, budget_label, legend_below, style
 from experiments.hua2015.errors import BOUNDS, distribution, shortfall
-from experiments.hua2015.measuring import PUBLISHED, measure, trials_of
+from experiments.hua2015.measurements import PUBLISHED, measure, trials_of
+from experiments.hua2015.plots import DRAWN, budget_colour, budget_label, legend_below, style
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, of, shown, statement, verdict
+from experiments.hua2015.statements import STATED, of, shown, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -50,7 +50,7 @@ def _judge(scenario: str) -> Callable[[list[Row]], Verdict]:
 
 
 def _increases(rows: list[Row], scenario: str) -> str:
-    """Say what mean increases there are where something is stated, one for each draw of the movies."""
+    """Return the mean increases at the stated ε and iterations, one for each draw of movies, as text."""
     stated = STATED[rows[0]["data"], scenario]
     there = of(rows, scenario=scenario, noise=WHOLE, epsilon=stated.epsilon, iterations=stated.iterations)
     draws = "" if len(there) == 1 else " for as many draws of the movies"
@@ -58,7 +58,7 @@ def _increases(rows: list[Row], scenario: str) -> str:
 
 
 def _others(rows: list[Row], scenario: str) -> Callable[[Row], Row]:
-    """Return what gives for a row the one it is compared with: plain factorization, or for S2 the same of S1."""
+    """Return a function from a row to the row it is compared with: plain factorization, or for S2 that of S1."""
     plain = {row["draw"]: row for row in of(rows, scenario="plain")}
     if scenario != "S2":
         return lambda row: plain[row["draw"]]

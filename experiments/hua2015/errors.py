@@ -1,4 +1,4 @@
-"""Errors as the paper has them: |u·v - r| over the ratings, their mean, and what part of them is within a bound.
+"""Errors as the paper defines them: |u·v - r| over the ratings, their mean, and the share within a bound.
 
 >>> figures = figures_of(np.array([4.5, 7.0]), np.array([4.0, 5.0]), (1.0, 5.0))
 >>> figures["mean_error"], figures["clamped_mean_error"], figures["within_0.6"], figures["within_2.0"]
@@ -19,13 +19,13 @@ from dpmf.evaluation.metrics import error_cdf
 from experiments.figure import Row
 
 BOUNDS = tuple(round(0.2 * number, 1) for number in range(1, 21))
-"""The errors at which distributions are kept; beyond 4, no clamped prediction is off."""
+"""The errors at which distributions are recorded; no clamped prediction is off by more than 4."""
 
 _AT_ONCE = 1 << 18  # ratings
 
 
 def predictions(U: NDArray[Any], V: NDArray[Any], ratings: Ratings) -> NDArray[np.float64]:
-    """Return u·v for every rating, as it comes."""
+    """Return u·v for every rating, not clamped."""
     users, found = ratings.users, np.empty(len(ratings))
     for first in range(0, len(found), _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
@@ -33,10 +33,8 @@ def predictions(U: NDArray[Any], V: NDArray[Any], ratings: Ratings) -> NDArray[n
     return found
 
 
-def figures_of(
-    predicted: NDArray[np.float64], values: NDArray[Any], scale: tuple[float, float]
-) -> dict[str, float]:  # fmt: skip
-    """Return mean errors, of predictions as they are and clamped to the scale, and what part of errors is within …
+def figures_of(predicted: NDArray[np.float64], values: NDArray[Any], scale: tuple[float, float]) -> dict[str, float]:
+    """Return mean errors, raw and clamped to the scale, and the share of raw errors within each bound.
 
     Predictions that are not finite have infinite errors.
     """
@@ -51,17 +49,17 @@ def figures_of(
 
 
 def column(bound: float) -> str:
-    """Return the name of the column with the part of errors that are within a bound."""
+    """Return the name of the column with the share of errors within a bound."""
     return f"within_{bound:.1f}"
 
 
 def distribution(row: Mapping[str, Any]) -> list[float]:
-    """Return what part of the errors of a row is within each of the bounds."""
+    """Return the share of errors of a row within each bound."""
     return [row[column(bound)] for bound in BOUNDS]
 
 
 def shortfall(row: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """Return by how much the distribution of a row lies below another's where it is most; 0 if nowhere."""
+    """Return the largest gap by which the distribution of a row is below another's; 0 if it never is."""
     pairs = zip(distribution(row), distribution(other), strict=True)
     return max(0.0, *(theirs - ours for ours, theirs in pairs))
 

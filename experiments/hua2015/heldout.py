@@ -1,7 +1,7 @@
-"""The same runs on ratings that they have not seen, which the paper does not show.
+"""The same runs on held-out ratings, which the paper does not show.
 
-With 50 factors, and penalties of 0.001, people with few ratings fit anything: errors on training ratings say little of
-what a recommender is for.
+With 50 factors and penalties of 0.001, users with few ratings fit anything: training errors say little about how useful
+a recommender is.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import DRAWN, composed_axis, legend_below, style
-from experiments.hua2015.measuring import AT
-from experiments.hua2015.measuring import measure as measured
+from experiments.hua2015.measurements import AT
+from experiments.hua2015.measurements import measure as measured
+from experiments.hua2015.plots import DRAWN, composed_axis, legend_below, style
 from experiments.hua2015.runs import NONE, WHOLE, Trial
-from experiments.hua2015.stated import NEAR, STATED, budgets_of, mean, of, statement, verdict
+from experiments.hua2015.statements import NEAR, STATED, budgets_of, mean, of, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -34,7 +34,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether errors on ratings not seen are those of plain factorization, where training errors are said to be."""
+    """Judge whether held-out errors equal those of plain factorization where training errors are stated to."""
     plain, free = mean(of(rows, scenario="plain"), _error), mean(rows, lambda row: float(row["baseline_rmse"]))
     assert plain is not None
     found = [statement(rows, scenario, _error, plain + NEAR, "rmse {}") for scenario in _SCENARIOS]

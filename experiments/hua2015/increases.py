@@ -1,6 +1,6 @@
 """Figures 7 and 8: mean increase of errors over plain factorization, against ε and iterations.
 
-They are views of the runs of figures 1 to 6, and take their rows if these were made.
+They are views of the runs of figures 1 to 6, and use their rows if these exist.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.hua2015.drawing import composed_axis, legend_below, style, symmetric_log
-from experiments.hua2015.measuring import rows_of
+from experiments.hua2015.measurements import rows_of
+from experiments.hua2015.plots import composed_axis, legend_below, style, symmetric_log
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, budgets_of, mean, of, statement, verdict
+from experiments.hua2015.statements import STATED, budgets_of, mean, of, statement, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -30,7 +30,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say of each scenario whether the increase is what is stated."""
+    """Judge for each scenario whether the increase is as stated."""
     data = rows[0]["data"]
     found = []
     for scenario in _SCENARIOS:
@@ -53,7 +53,7 @@ def _clamped(rows: list[Row], scenario: str) -> str:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw a panel for each scenario: a line for each number of iterations, and what is stated."""
+    """Draw a panel for each scenario: a line for each number of iterations, and the stated increase."""
     drawing.set_size_inches(11, 5.6)
     panels = drawing.subplots(1, len(_SCENARIOS), sharey=True)
     for axes, scenario in zip(panels, _SCENARIOS, strict=True):

@@ -1,4 +1,4 @@
-"""Whether rounds in the clear, of which the other figures are made, come out as the protocol with all its messages."""
+"""Whether rounds in the clear, which the other figures use, agree with the protocol and all its messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpmf import Ratings
 from dpmf.federated.published import Scenario, simulate
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.hua2015.data import draws_of, is_large
-from experiments.hua2015.drawing import style
 from experiments.hua2015.errors import figures_of, predictions
+from experiments.hua2015.plots import style
 from experiments.hua2015.rounds import Rounds
-from experiments.hua2015.stated import of, shown
+from experiments.hua2015.statements import of, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _KINDS = ("protocol", "in the clear")
 _BUDGETS = (0.8, 10.0, math.inf)
 _ROUNDS: dict[str, int] = {"s2": 100, "s3": 1000}
-_NEAR = 0.03  # relative: runs that differ in starts and noise alone differ by as much
+_NEAR = 0.03  # relative: runs with other initial factors and noise differ by as much
 
 
 def measure(run: Run) -> list[Row]:
     """Return one row for each scenario, ε and way of running it."""
     whole = run.ratings()
     ratings, per_round = next(iter(draws_of(whole, run))), 1000 if is_large(whole) else 100
-    scenarios = ("s3",) if is_large(whole) else ("s2", "s3")  # everybody at once are too many messages
+    scenarios = ("s3",) if is_large(whole) else ("s2", "s3")  # a round of all users would be too many messages
 
     def errors(scenario: Literal["s2", "s3"], epsilon: float, kind: str, rounds: int) -> dict[str, Any]:
         chosen = Scenario(scenario, rounds, epsilon, per_round=per_round, items_public=True, seed=run.seed)
@@ -55,7 +55,7 @@ def _errors(ratings: Ratings, scenario: Scenario, kind: str, n_threads: int) -> 
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say by how much mean errors differ at most."""
+    """Judge by the largest difference of mean errors."""
     texts, worst = [], 0.0
     for scenario, epsilon in dict.fromkeys((row["scenario"], row["epsilon"]) for row in rows):
         both = [of(rows, scenario=scenario, epsilon=epsilon, kind=kind) for kind in _KINDS]

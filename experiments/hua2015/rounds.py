@@ -1,12 +1,13 @@
 """The rounds of the protocol without its messages: the same steps from the same people, in the clear.
 
-Encoding, sealing, masking and opening what passes between a thousand people and two servers takes a thousand times as
-long as their sums. `dpmf.federated.published.simulation` does all of it; here only the sums are made, with noise of the
-same distribution, so that rounds can be as many as were published. The same people are online in both for the same
-seed. What differs is that nothing is rounded to the grid of masked numbers. A test demands that both agree.
+Encoding, sealing, masking and opening the messages between a thousand users and two servers takes a thousand times as
+long as the sums themselves. `dpmf.federated.published.simulation` does all of it; this module only computes the sums,
+with noise of the same distribution, so that the published number of rounds is feasible. The same seed puts the same
+users online in both. The only difference is that nothing is rounded to the grid of masked numbers. A test demands that
+both agree.
 
-Noise may be divided by the number of all ratings, instead of the number of those who answer for an item: that is no
-mechanism, and protects nobody.
+Noise may be divided by the number of all ratings, instead of the number of users who answer for an item: that is not a
+private mechanism and protects no one.
 
 >>> from dpmf.ratings.synthetic import make
 >>> rounds = Rounds(make(60, 30), Scenario("s3", rounds=5, epsilon=10.0, per_round=20, n_factors=4, come=0.5))
@@ -47,7 +48,7 @@ def answer(
     sums: Floats,  # out
     counts: NDArray[np.int64],  # out
 ) -> None:
-    """Add what these users send to the sums of their items, and to the counts; let their profiles take a step."""
+    """Add the gradients of these users to the sums and counts of their items, and step their profiles."""
     width = rows.shape[1]
     gradient = np.empty(width, np.float32)
     step, pull = np.float32(rate), np.float32(2 * penalty)
@@ -79,9 +80,9 @@ class Rounds:
     """A run of S2 or S3.
 
     Args:
-        ratings: of everybody.
-        scenario: what to run; its noise seed, if there is one, is that of all numbers here.
-        divided: whether noise is divided by the number of all ratings, and protects nobody.
+        ratings: of all users.
+        scenario: what to run; its noise seed, if any, seeds all random numbers here.
+        divided: whether noise is divided by the number of all ratings, which protects no one.
         U, V: profiles to start from, shapes (n_users, K) and (n_items, K); random directions, if not given.
     """
 
@@ -109,8 +110,8 @@ class Rounds:
         self._fixed = self._laplace(np.ones(ratings.n_items)) if terms.amplitude else np.zeros(shape, np.float32)
 
     def play(self, rounds: int) -> None:
-        """Play so many rounds."""
-        with np.errstate(over="ignore", invalid="ignore"):  # an error that is not finite says so
+        """Play a number of rounds."""
+        with np.errstate(over="ignore", invalid="ignore"):  # diverging runs report infinite errors
             for _ in range(rounds):
                 self._play()
 
@@ -126,22 +127,32 @@ class Rounds:
         sums, counts = np.zeros(self.V.shape, np.float32), np.zeros(of.n_items, np.int64)
         present = chosen[moments != BEFORE_ANSWERING]
         answer(
-            present, of.indptr, of.items, of.values, self.V.astype(np.float32), terms.rate, terms.user_penalty,
-            terms.radius, terms.limit, self.U, sums, counts,
-        )  # fmt: skip
+            present,
+            of.indptr,
+            of.items,
+            of.values,
+            self.V.astype(np.float32),
+            terms.rate,
+            terms.user_penalty,
+            terms.radius,
+            terms.limit,
+            self.U,
+            sums,
+            counts,
+        )
         there = np.flatnonzero(counts)
         k = counts[there, None].astype(np.float64)
         step = sums[there] / k
         if terms.amplitude:
             answered = np.ones(len(there))
-            if len(present) < len(chosen):  # those who left took their pieces along
+            if len(present) < len(chosen):  # the noise shares of users who left are missing
                 answered = counts[there] / self._asked_for(chosen)[there]
             noise = self._fixed[there] + self._laplace(answered)
             step += noise / (len(of) if self._divided else k)
         self.V[there] -= terms.rate * (step + 2 * terms.item_penalty * self.V[there])
 
     def _set_up(self) -> None:
-        """Wait until enough people are online to draw the fixed noise, as the simulation does."""
+        """Wait until enough users are online to draw the fixed noise, as the simulation does."""
         wanted = min(self.scenario.per_round, max(self._population.usual // 2, 1))
         self._population.wait_for(wanted)
         self.asked[self._population.choose(wanted)] = True
@@ -155,7 +166,7 @@ class Rounds:
         return np.bincount(of.items[places], minlength=of.n_items)
 
     def _laplace(self, answered: NDArray[np.floating]) -> Floats:
-        """Return noise for rows; of each, so large a part of the pieces arrived."""
+        """Return Laplace noise for rows, given the fraction of noise shares that arrived for each."""
         shape = len(answered), self._terms.n_factors
         spread = self._chance.standard_exponential(shape, np.float32)
         scale = (self._terms.amplitude * np.sqrt(2 * answered)).astype(np.float32)
@@ -168,15 +179,21 @@ class Rounds:
         return rows
 
     def profiles(self, n_threads: int = 1) -> tuple[Floats, Floats]:
-        """Return factors of users and items; users who were never asked fit theirs to the items as they are."""
+        """Return factors of users and items; users who were never asked are folded in."""
         of, V, U = self.ratings, self.V.astype(np.float32), self.U
         if self.asked.all() or not np.isfinite(V).all():
             return U, V
         kept = of.select(np.repeat(~self.asked, np.diff(of.indptr)))
         mean, biases = on_scale(0.0, np.zeros(of.n_items, np.float32), of.scale)
         release = Release(
-            items=of.catalogue, scale=of.scale, mean=mean, item_factors=V, item_biases=biases,
-            ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0), configuration={}, guarantee=Guarantee.none(),
-        )  # fmt: skip
+            items=of.catalogue,
+            scale=of.scale,
+            mean=mean,
+            item_factors=V,
+            item_biases=biases,
+            ridge=Ridge(NO_BIAS, self.scenario.regularization, 0.0),
+            configuration={},
+            guarantee=Guarantee.none(),
+        )
         _, folded = fold_in_many(release, kept.indptr, kept.items, kept.values, n_threads)
         return np.where(self.asked[:, None], U, folded), V

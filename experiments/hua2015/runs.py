@@ -1,9 +1,9 @@
-"""One run of S1, S2, S3 or of plain factorization, with its errors at some moments on the way.
+"""One run of S1, S2, S3 or plain factorization, with its errors at several points along the way.
 
-S1 fits users and items plainly, which is the baseline, keeps the users, and lets items start anew, with one draw of
-noise on the objective; it is these steps of items that are counted. S2 and S3 are `Rounds`. Settings are the published
-ones: 50 factors, steps of 2⁻⁵, penalties of 0.001; in S3 at most 1,000 people take part in a round for Netflix and 100
-for MovieLens, who come with probability 0.005 and leave with 0.01.
+S1 first fits users and items without noise, which is the baseline; then it keeps the users and restarts the items, with
+one draw of noise on the objective. Its iterations are the steps of the items. S2 and S3 are `Rounds`. Settings are the
+published ones: 50 factors, steps of 2⁻⁵, penalties of 0.001; in S3 at most 1,000 people take part in a round for
+Netflix and 100 for MovieLens, who come with probability 0.005 and leave with 0.01.
 
 >>> composed("S1", 0.1, 100), composed("S3", 0.5, 9)
 (0.1, 5.0)
@@ -37,18 +37,18 @@ K: int = PUBLISHED["n_factors"]
 ITERATIONS: int = PUBLISHED["n_epochs"]
 _RATE, _PENALTY = PUBLISHED["learning_rate"], PUBLISHED["regularization"]
 NONE, WHOLE, DIVIDED = "none", "as claimed", "divided by the ratings"
-"""Noise: none; what the theorem asks for; and what remains if it is divided once more, which protects nobody."""
+"""Noise: none; as the theorem requires; and divided by the number of ratings, which protects no one."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What to run.
+    """A run of one scenario.
 
     Attributes:
         scenario: "plain", "S1", "S2" or "S3".
-        epsilon: what is claimed.
+        epsilon: the claimed ε.
         noise: `WHOLE` or `DIVIDED`; `NONE` with an infinite epsilon.
-        come, leave: probabilities, of S3.
+        come, leave: probabilities, for S3.
     """
 
     scenario: str
@@ -59,13 +59,13 @@ class Trial:
 
 
 def composed(scenario: str, epsilon: float, iterations: int) -> float:
-    """Return what everything together costs: a claim for S1; (T + 1) ε for T rounds, if profiles never moved."""
+    """Return the composed ε: the claim itself for S1; (T + 1) ε for T rounds, if profiles never moved."""
     return epsilon * (iterations + 1) if scenario in ("S2", "S3") else epsilon
 
 
 @dataclass(frozen=True)
 class Plain:
-    """Plain factorization: the ratings by item, where items start, and what came out after 100 iterations."""
+    """Plain factorization: the ratings by item, the initial items, and the factors after 100 iterations."""
 
     items: SparseRows
     start: Floats
@@ -75,14 +75,14 @@ class Plain:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Ratings to learn from, and perhaps some to test on.
+    """Training ratings, and held-out ratings if there are any.
 
     Attributes:
-        train: to learn from.
-        per_round: how many people take part in a round of S3.
-        seed: of starts, and of who is online.
-        n_threads: how many to use.
-        test: held-out ratings, if there are any.
+        train: the training ratings.
+        per_round: the number of people in a round of S3.
+        seed: of initial factors, and of who is online.
+        n_threads: the number of threads.
+        test: the held-out ratings.
     """
 
     train: Ratings
@@ -98,7 +98,7 @@ class Part:
 
     @cached_property
     def plain(self) -> Plain:
-        """Plain factorization, which is the baseline, and S1's users."""
+        """Plain factorization: the baseline, and S1's users."""
         state = plain_fit(self.train, K, _RATE, _PENALTY, seed=self.seed, n_threads=self.n_threads)
         start = state.X.copy()
         for number in range(ITERATIONS):
@@ -106,7 +106,7 @@ class Part:
         return Plain(state.items, start, state.T, state.X)
 
     def curve(self, trial: Trial, at: Sequence[int]) -> list[dict[str, Any]]:
-        """Return errors after so many iterations each, ascending."""
+        """Return the errors after each of these numbers of iterations, ascending."""
         if trial.scenario == "plain":
             return [self._figures(ITERATIONS, self.plain.U, self.plain.V, 1.0)]
         return self._trusted(trial, at) if trial.scenario == "S1" else self._rounds(trial, at)
@@ -116,7 +116,7 @@ class Part:
         eta = np.zeros((of.n_items, K))
         if trial.noise != NONE:
             eta = noise_vectors(Noise(None), 2 * (of.scale.hi - of.scale.lo) / trial.epsilon, eta.shape)
-        if trial.noise == DIVIDED:  # steps divide by the raters of an item
+        if trial.noise == DIVIDED:  # steps divide by the number of ratings of an item
             eta *= np.diff(plain.items.indptr)[:, None] / len(of)
         items = PerturbedItems(plain.items, plain.start.copy(), eta, _RATE, _PENALTY)
 
@@ -125,25 +125,31 @@ class Part:
                 items.advance(plain.U, self.n_threads)
             return plain.U, items.V, 1.0
 
-        return self._course(at, advance)
+        return self._curve(at, advance)
 
     def _rounds(self, trial: Trial, at: Sequence[int]) -> list[dict[str, Any]]:
         epsilon = math.inf if trial.noise == NONE else trial.epsilon
         scenario = Scenario(
-            "s2" if trial.scenario == "S2" else "s3", max(at), epsilon, per_round=self.per_round, come=trial.come,
-            leave=trial.leave, n_factors=K, learning_rate=_RATE, regularization=_PENALTY, seed=self.seed,
-        )  # fmt: skip
+            "s2" if trial.scenario == "S2" else "s3",
+            max(at),
+            epsilon,
+            per_round=self.per_round,
+            come=trial.come,
+            leave=trial.leave,
+            n_factors=K,
+            learning_rate=_RATE,
+            regularization=_PENALTY,
+            seed=self.seed,
+        )
         rounds = Rounds(self.train, scenario, divided=trial.noise == DIVIDED)
 
         def advance(count: int) -> tuple[Floats, Floats, float]:
             rounds.play(count)
             return *rounds.profiles(self.n_threads), float(rounds.asked.mean())
 
-        return self._course(at, advance)
+        return self._curve(at, advance)
 
-    def _course(
-        self, at: Sequence[int], advance: Callable[[int], tuple[Floats, Floats, float]]
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    def _curve(self, at: Sequence[int], advance: Callable[[int], tuple[Floats, Floats, float]]) -> list[dict[str, Any]]:
         rows, done = [], 0
         for iterations in at:
             try:
@@ -161,15 +167,18 @@ class Part:
             predicted = predictions(U, V, self.test)
             clamped = np.clip(predicted, of.scale.lo, of.scale.hi)
             tested = {
-                "rmse": rmse(predicted - self.test.values), "clamped_rmse": rmse(clamped - self.test.values),
+                "rmse": rmse(predicted - self.test.values),
+                "clamped_rmse": rmse(clamped - self.test.values),
                 "baseline_rmse": rmse(baseline_errors(of, self.test)),
-            }  # fmt: skip
+            }
         return {"iterations": iterations, "took_part": took_part, **found, **tested}
 
     def _diverged(self, iterations: int) -> dict[str, Any]:
         tested = ("rmse", "clamped_rmse", "baseline_rmse") if self.test is not None else ()
         names = ("mean_error", "clamped_mean_error", *tested)
         return {
-            "iterations": iterations, "took_part": 1.0, **dict.fromkeys(names, math.inf),
+            "iterations": iterations,
+            "took_part": 1.0,
+            **dict.fromkeys(names, math.inf),
             **dict.fromkeys(map(column, BOUNDS), 0.0),
-        }  # fmt: skip
+        }

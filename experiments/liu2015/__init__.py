@@ -1,13 +1,13 @@
 """Figures of Liu, Wang and Smola (2015), "Fast differentially private matrix factorization".
 
-Figures 2, 3 and 5 are of time: run them on a machine that does nothing else. Figures 1 and 3 take `--data yahoo-music`,
-which is made up in the shape of that set. `pushing` has no number: it is what the paper claims and does not measure.
+Figures 2, 3 and 5 measure time: run them on an idle machine. Figures 1 and 3 take `--data yahoo-music`, synthetic
+ratings in the shape of that set. `pushing` has no number: it tests a claim that the paper does not measure.
 """
 
 from __future__ import annotations
 
 from experiments.figure import Figure
-from experiments.liu2015 import budgets, cores, epochs, popularity, pushing, runtime, tables, totals
+from experiments.liu2015 import budgets, cores, epochs, popularity, runtime, shilling, tables, totals
 
 FIGURES: dict[str, Figure] = {
     "figure1": popularity.FIGURE,
@@ -17,5 +17,5 @@ FIGURES: dict[str, Figure] = {
     "figure5": totals.FIGURE,
     "figure6": epochs.FIGURE,
     "figure7": budgets.FIGURE,
-    "pushing": pushing.FIGURE,
+    "pushing": shilling.FIGURE,
 }

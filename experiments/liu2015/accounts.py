@@ -1,9 +1,9 @@
-"""Made-up accounts that push an item: added to ratings in memory, after the people who are there already.
+"""Shilling profiles: fake accounts that push an item, appended to the users of a rating set in memory.
 
-Each gives the target the highest rating. So as to look like anybody else it also rates other items, popular ones more
-often, near the mean that each has: the "average attack" of Mobasher et al. (2007), whom the paper names. "ordinary"
-accounts have as many ratings as a person drawn at random; "short" ones have a few, so that the target is a large part
-of what they say, which matters to methods that bound a person as a whole.
+Each gives the target the highest rating. To look like an honest user it also rates other items, popular ones more
+often, near the mean of each: the "average attack" of Mobasher et al. (2007), whom the paper cites. "ordinary" accounts
+have the number of ratings of a random user; "short" ones have a few, so that the target is a large part of their
+ratings, which matters to methods that bound a user as a whole.
 
 >>> from dpmf.ratings.synthetic import make
 >>> honest = make(50, 40)
@@ -27,15 +27,15 @@ from dpmf.streams import generator
 
 KINDS = ("ordinary", "short")
 SHARE = 0.01
-"""Made-up accounts, of the number of people."""
+"""Fake accounts, as a fraction of the number of users."""
 
 N_TARGETS = 5
-_FILLERS = 5  # of a short account
-_FROM, _TO = 0.2, 0.7  # unpopular to middling: between these parts of the rated items, the rarest first
+_FILLERS = 5  # other ratings of a short account
+_FROM, _TO = 0.2, 0.7  # unpopular to middling: between these quantiles of the rated items, the rarest first
 
 
 def targets_of(ratings: Ratings, seed: int) -> NDArray[np.int64]:
-    """Return positions of items to push, the rarest first: one at random from each of as many ranges of popularity."""
+    """Return positions of items to push, the rarest first: one at random from each range of popularity."""
     counts = np.bincount(ratings.items, minlength=ratings.n_items)
     rated = np.flatnonzero(counts)
     by_popularity = rated[np.argsort(counts[rated], kind="stable")]
@@ -45,12 +45,12 @@ def targets_of(ratings: Ratings, seed: int) -> NDArray[np.int64]:
 
 
 def n_accounts(ratings: Ratings) -> int:
-    """Return how many accounts are made up."""
+    """Return the number of fake accounts."""
     return max(1, round(SHARE * ratings.n_users))
 
 
 def with_accounts(honest: Ratings, *, target: int, n_accounts: int, kind: str, seed: int) -> Ratings:
-    """Return the ratings with those of made-up accounts after them; people keep their positions."""
+    """Return the ratings followed by those of fake accounts; users keep their positions."""
     random = generator(seed, f"{kind} accounts that push {target}")
     counts = np.bincount(honest.items, minlength=honest.n_items)
     means = np.bincount(honest.items, honest.values, honest.n_items) / np.maximum(counts, 1)
@@ -60,7 +60,7 @@ def with_accounts(honest: Ratings, *, target: int, n_accounts: int, kind: str, s
     lengths = np.minimum(_lengths(honest, n_accounts, kind, random), len(others))
     items, values = [honest.items], [honest.values]
     for length in lengths:
-        # The Gumbel trick: distinct items, one after the other, with chances as their numbers of ratings.
+        # The Gumbel trick: distinct items, drawn in proportion to their numbers of ratings.
         keys = np.log(counts[others]) + random.gumbel(size=len(others))
         chosen = np.append(others[np.argpartition(keys, -length)[-length:]], target)
         given = _nearest(possible, means[chosen] + random.normal(0.0, spread, len(chosen)))
@@ -79,7 +79,7 @@ def with_accounts(honest: Ratings, *, target: int, n_accounts: int, kind: str, s
 
 
 def of_people(model: Model, honest: Ratings) -> Model:
-    """Return the model without the accounts that come after the people."""
+    """Return the model without the fake accounts."""
     n, end = honest.n_users, int(honest.indptr[-1])
     return replace(
         model,
@@ -92,7 +92,7 @@ def of_people(model: Model, honest: Ratings) -> Model:
 
 
 def _lengths(honest: Ratings, n_accounts: int, kind: str, random: np.random.Generator) -> NDArray[np.int64]:
-    """Return how many items each account rates beside the target."""
+    """Return the number of items that each account rates besides the target."""
     if kind == "short":
         return np.full(n_accounts, _FILLERS)
     lengths = np.diff(honest.indptr)

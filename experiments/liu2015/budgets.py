@@ -1,4 +1,4 @@
-"""Figure 7: error against the privacy budget, claimed and proven."""
+"""Figure 7: error against the privacy budget, as published and certified."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dpmf import ALS, SGLD, Budget
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
 def measure(run: Run) -> list[Row]:
-    """Return one row for each budget, of the claim and of what is proven."""
+    """Return one row for each budget, as published and certified."""
     parts = cache(partial(Parts.of, run))  # read when the first point needs them
 
     def error(kind: str, rho: float | None, epsilon: float) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the error at a claimed 250 is little above that of a large budget."""
+    """Judge whether the error at a claimed 250 is little above that of a large budget."""
     claims = {row["epsilon"]: row["rmse"] for row in rows if row["kind"] == "claim" and row["rho"] == 1.0}
     falls = all(claims[one] >= claims[next_] for one, next_ in zip(list(claims), list(claims)[1:], strict=False))
     best = min((row for row in rows if row["kind"] != "claim"), key=lambda row: row["rmse"])
@@ -55,7 +55,7 @@ def judge(rows: list[Row]) -> Verdict:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw claims and proofs over the same axis."""
+    """Draw claimed and certified budgets over the same axis."""
     axes = axes_of(drawing, "ε per user, add-remove (hollow: claimed or assumed; filled: proven)")
     for rho, marker, colour in ((1.0, "o", COLOURS[0]), (10.0, "^", COLOURS[1])):
         chosen = [row for row in rows if row["rho"] == rho]

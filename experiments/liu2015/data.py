@@ -1,7 +1,7 @@
-"""The data of the figures, and errors on a part of them that is held out.
+"""The data of the figures, and errors on held-out ratings.
 
-Ratings are held out at random, 1 % of them; the paper has Netflix's probe set, which is harder. Without `--full`, sets
-of more than 20 M ratings are cut down to every tenth user.
+1 % of the ratings are held out at random; the paper uses Netflix's probe set, which is harder. Without `--full`, sets
+of more than 20 M ratings are reduced to every tenth user.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from experiments.figure import Run
 
 DATA = ("netflix", "ml-1m")
 K = 16
-"""Factors, of figures that do not vary them."""
+"""Number of factors of figures that do not vary it."""
 
 PLAIN = Budget(math.inf)
 HOLDOUT = 0.01
@@ -29,7 +29,7 @@ _LARGE, _EVERY = 20_000_000, 10
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Ratings to learn from and ratings to test on, how they were split, and how many threads to use."""
+    """Training and test ratings, the seed of the split, and the number of threads."""
 
     ratings: Ratings
     train: Ratings
@@ -39,7 +39,7 @@ class Parts:
 
     @classmethod
     def of(cls, run: Run) -> Parts:
-        """Read, cut down if need be, and split."""
+        """Read, reduce if necessary, and split."""
         ratings = run.ratings()
         if len(ratings) > _LARGE and not run.full:
             ratings = select_users(ratings, np.arange(0, ratings.n_users, _EVERY))
@@ -51,5 +51,5 @@ class Parts:
         return rmse(prediction_errors(method.fit(self.train, n_threads=self.n_threads), self.test))
 
     def baseline(self) -> float:
-        """Return the error of the mean of one's own ratings."""
+        """Return the error of the per-user mean."""
         return rmse(baseline_errors(self.train, self.test))

@@ -1,4 +1,4 @@
-"""Figure 6: error against epochs, of descent and of sampling."""
+"""Figure 6: error against epochs, for descent and for sampling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpmf import SGD, SGLD
 from dpmf.methods import Method
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -34,14 +34,14 @@ def measure(run: Run) -> list[Row]:
     return run.each([{"epochs": epochs, "kind": kind} for epochs in (2, 5, 10, 20, 40) for kind in _KINDS], error)
 
 
-def _course(rows: list[Row], kind: str) -> tuple[list[int], list[float]]:
+def _curve(rows: list[Row], kind: str) -> tuple[list[int], list[float]]:
     chosen = [row for row in rows if row["kind"] == kind]
     return [row["epochs"] for row in chosen], [row["rmse"] for row in chosen]
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether descent overfits and sampling goes on improving."""
-    (epochs, descent), (_, average) = _course(rows, "descent"), _course(rows, "average of draws")
+    """Judge whether descent overfits and sampling keeps improving."""
+    (epochs, descent), (_, average) = _curve(rows, "descent"), _curve(rows, "average of draws")
     best = min(range(len(descent)), key=descent.__getitem__)
     overfits = descent[-1] > descent[best]
     return Verdict(
@@ -55,7 +55,7 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
     """Draw a line for each kind."""
     axes = axes_of(drawing, "epochs")
     for kind, marker, colour in zip(_KINDS, "so^", COLOURS, strict=False):
-        axes.semilogx(*_course(rows, kind), f"{marker}-", color=colour, label=kind)
+        axes.semilogx(*_curve(rows, kind), f"{marker}-", color=colour, label=kind)
     axes.legend(frameon=False)
 
 

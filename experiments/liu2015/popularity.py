@@ -1,7 +1,7 @@
-"""Figure 1: how many items have how many ratings.
+"""Figure 1: items by their number of ratings.
 
-Netflix is counted as it is, in full either way. `--data yahoo-music` is made up in the shape of Yahoo's set, where
-popularity is a power law because it was made so: the picture shows what figure 3 runs on, and is no evidence.
+Netflix is always counted in full. `--data yahoo-music` is synthetic, in the shape of Yahoo's set, and its popularity is
+a power law by construction: the plot shows the data of figure 3, and is no evidence.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from numpy.typing import NDArray
 
 from dpmf.ratings.formats.database import open_database
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.drawing import COLOURS, axes_of
-from experiments.liu2015.shapes import YAHOO, is_made_up, made_up
+from experiments.liu2015.plots import COLOURS, axes_of
+from experiments.liu2015.synthetic import YAHOO, is_synthetic, synthetic_like
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-_SMALL = 100  # what made-up sets are divided by
-_FEW = 100  # ratings of an item: the paper's word for many movies is "100 ratings or less"
+_SMALL = 100  # divisor of synthetic sets
+_FEW = 100  # ratings of an item: the paper says that many movies have "100 ratings or less"
 _STEPS = (1, 2, 5)  # in each power of ten, up to which an item is counted
 _TOP = 500  # the paper's first tier
-_MANY, _SMALL_NUMBER = 0.1, 0.1  # of all items that are rated: how the paper's words are read here
+_MANY, _SMALL_NUMBER = 0.1, 0.1  # of all rated items: how the paper's words are read here
 
 
 def measure(run: Run) -> list[Row]:
     """Return one row for each range of numbers of ratings."""
-    if not is_made_up(run.data):
+    if not is_synthetic(run.data):
         ratings = run.ratings()
-        return rows_of(np.bincount(ratings.items), made_up=False)
-    with made_up(run.data, 1 if run.full else _SMALL) as folder, open_database() as connection:
+        return rows_of(np.bincount(ratings.items), synthetic=False)
+    with synthetic_like(run.data, 1 if run.full else _SMALL) as folder, open_database() as connection:
         found = connection.execute(
             "SELECT count(*) AS ratings FROM read_parquet($path) GROUP BY item",
             {"path": str(folder / "ratings.parquet")},
         ).fetchnumpy()
-    return rows_of(np.asarray(found["ratings"], np.int64), made_up=True)
+    return rows_of(np.asarray(found["ratings"], np.int64), synthetic=True)
 
 
-def rows_of(counts: NDArray[np.int64], *, made_up: bool) -> list[Row]:
+def rows_of(counts: NDArray[np.int64], *, synthetic: bool) -> list[Row]:
     """Return the rows for the numbers of ratings of all items."""
     counts = np.sort(counts[counts > 0])[::-1]
     ends = [step * 10**power for power in range(len(str(counts[0]))) for step in _STEPS]
     ends = [0, *(end for end in ends if end < counts[0]), int(counts[0])]
     running = np.cumsum(counts)
     same = {
-        "made_up": made_up,
+        "made_up": synthetic,
         "all_items": len(counts),
         "all_ratings": int(running[-1]),
         "items_with_half": int(np.searchsorted(running, running[-1] / 2)) + 1,
@@ -61,7 +61,7 @@ def rows_of(counts: NDArray[np.int64], *, made_up: bool) -> list[Row]:
 
 
 def slope_of(rows: list[Row]) -> tuple[float, float]:
-    """Return the exponent of a power law for items with more than few ratings, and how much of them it explains."""
+    """Return the exponent of a power law for items beyond few ratings, and the variance that it explains."""
     places, density = _density(_tail(rows))
     x, y = np.log(places), np.log(density)
     return float(np.polyfit(x, y, 1)[0]), float(np.corrcoef(x, y)[0, 1] ** 2)
@@ -81,7 +81,7 @@ def _density(rows: list[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether many items have few ratings, and few items most of them."""
+    """Judge whether many items have few ratings, and few items most of the ratings."""
     one = rows[0]
     few = sum(row["items"] for row in rows if row["to"] <= _FEW) / one["all_items"]
     half, top = one["items_with_half"] / one["all_items"], one["ratings_of_top"] / one["all_ratings"]
@@ -93,14 +93,14 @@ def judge(rows: list[Row]) -> Verdict:
         f"{slope:.2f} explains {100 * explained:.1f} % of how the numbers of items differ."
     )
     if one["made_up"]:
-        return Verdict(None, f"these ratings are made up, and from a power law; {sentence}")
+        return Verdict(None, f"these ratings are synthetic, drawn from a power law; {sentence}")
     return Verdict(few >= _MANY and half <= _SMALL_NUMBER, sentence)
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
     """Draw how many items there are for a number of ratings, and the power law."""
     axes = axes_of(drawing, "ratings of an item", "items for each number of ratings")
-    axes.loglog(*_density(rows), "o-", color=COLOURS[0], label="made up" if rows[0]["made_up"] else "counted")
+    axes.loglog(*_density(rows), "o-", color=COLOURS[0], label="synthetic" if rows[0]["made_up"] else "counted")
     slope, _ = slope_of(rows)
     places, density = _density(_tail(rows))
     at = np.exp(np.log(density).mean() + slope * (np.log(places) - np.log(places).mean()))

@@ -1,10 +1,10 @@
-"""Figure 2: error on held-out ratings against the time of training, for several numbers of factors.
+"""Figure 2: error on held-out ratings against training time, for several numbers of factors.
 
-The paper has GraphChi and GraphLab beside its own; here it is LIBMF, where it is installed, on the same ratings with
-as many threads, one after the other in one run. All have the published 15 epochs, but for LIBMF with many factors,
-whose iterations are long. The rate of descent falls towards the last epoch, so that it is best there; whoever wants
-less would ask for fewer epochs, and be there sooner than the line shows. The published 2048 factors are left out: with
-four times the 512 of `figure5`, an epoch of all of Netflix would take some 22 s, and LIBMF's some 40.
+The paper compares with GraphChi and GraphLab; here the peer is LIBMF, if it is installed, on the same ratings with the
+same number of threads, one after the other in one run. All have the published 15 epochs, except LIBMF with many
+factors, whose iterations are long. The learning rate of descent decays towards the last epoch, so the error is lowest
+there; a run with fewer epochs would reach a given error sooner than the line shows. The published 2048 factors are left
+out: with four times the 512 of `figure5`, an epoch of all of Netflix would take about 22 s, and LIBMF's about 40.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf.bench.race import Point, seconds_to
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.courses import COURSES
+from experiments.liu2015.curves import CURVES
 from experiments.liu2015.data import DATA, Parts
-from experiments.liu2015.drawing import COLOURS
+from experiments.liu2015.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -26,7 +26,7 @@ _EPOCHS = 15
 _MANY_FACTORS, _FEW_EPOCHS = 512, 5  # of LIBMF
 _SOONER = 2.0  # times: "2-3 times faster"
 _COMPARABLE = 1.25  # times as long
-_CLAMPING = 0.001  # more than it would take off LIBMF's errors; 0.0006 on MovieLens 1M
+_CLAMPING = 0.001  # more than clamping would lower LIBMF's errors; 0.0006 on MovieLens 1M
 _LINES = {"SGD": "o-", "SGLD": "^-", "LIBMF": "s-"}
 
 
@@ -34,15 +34,15 @@ def measure(run: Run) -> list[Row]:
     """Return one row for each epoch of each method and number of factors."""
     parts = cache(partial(Parts.of, run))  # read when the first point needs them
 
-    def course(factors: int, method: str) -> dict[str, Any]:
+    def curve(factors: int, method: str) -> dict[str, Any]:
         few = method == "LIBMF" and factors >= _MANY_FACTORS
-        return {"course": COURSES[method](parts(), factors, _FEW_EPOCHS if few else _EPOCHS)}
+        return {"curve": CURVES[method](parts(), factors, _FEW_EPOCHS if few else _EPOCHS)}
 
-    points = [{"factors": factors, "method": method} for factors in _FACTORS[run.full] for method in COURSES]
+    points = [{"factors": factors, "method": method} for factors in _FACTORS[run.full] for method in CURVES]
     rows: list[Row] = []
-    for found in run.each(points, course):
+    for found in run.each(points, curve):
         passed = 0.0
-        for epoch, (seconds, rmse, average) in enumerate(found.pop("course") or (), start=1):
+        for epoch, (seconds, rmse, average) in enumerate(found.pop("curve") or (), start=1):
             passed += seconds
             rows.append({**found, "epoch": epoch, "seconds": passed, "rmse": rmse, "average_rmse": average})
     return rows
@@ -53,11 +53,11 @@ def _of(rows: list[Row], factors: int, method: str) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether descent comes to what both reach in half of the peer's time and ends lower, and sampling keeps up."""
+    """Judge whether descent reaches the common error in half the peer's time and ends lower, and sampling keeps up."""
     told, held, peers = [], True, 0
     numbers = sorted({row["factors"] for row in rows})
     for factors in numbers:
-        sgd, sgld, peer = (_of(rows, factors, method) for method in COURSES)
+        sgd, sgld, peer = (_of(rows, factors, method) for method in CURVES)
         own = (
             f"K = {factors}: SGD has {_best(sgd):.4f} at best in {sgd[-1]['seconds']:.3g} s, SGLD "
             f"{sgld[-1]['average_rmse']:.4f} averaged ({sgld[-1]['rmse']:.4f} as a draw) in {sgld[-1]['seconds']:.3g} s"
@@ -67,7 +67,7 @@ def judge(rows: list[Row]) -> Verdict:
             continue
         peers += 1
         both = max(_best(sgd), _best(peer))
-        ours, theirs = (seconds_to(both, _points(course)) for course in (sgd, peer))
+        ours, theirs = (seconds_to(both, _points(curve)) for curve in (sgd, peer))
         assert ours is not None
         assert theirs is not None
         held &= theirs >= _SOONER * ours
@@ -105,16 +105,30 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
         for (method, line), colour in zip(_LINES.items(), COLOURS, strict=False):
             chosen = _of(rows, factors, method)
             style = {"color": colour, "markersize": 4}
-            axes.semilogx([row["seconds"] for row in chosen], [row["rmse"] for row in chosen], line,
-                          label="SGLD, a draw" if method == "SGLD" else method, **style)  # fmt: skip
+            axes.semilogx(
+                [row["seconds"] for row in chosen],
+                [row["rmse"] for row in chosen],
+                line,
+                label="SGLD, a draw" if method == "SGLD" else method,
+                **style,
+            )
             late = [row for row in chosen if row["average_rmse"] is not None]
             if late:
-                axes.semilogx([row["seconds"] for row in late], [row["average_rmse"] for row in late], "v--",
-                              label="SGLD, averaged draws", **style)  # fmt: skip
+                axes.semilogx(
+                    [row["seconds"] for row in late],
+                    [row["average_rmse"] for row in late],
+                    "v--",
+                    label="SGLD, averaged draws",
+                    **style,
+                )
         axes.set(title=f"K = {factors}", xlabel="seconds of training", ylabel="rmse on held-out ratings")
         low, high = axes.get_xlim()
-        shown = [tick for power in range(-3, 6) for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
-                 if low <= tick <= high]  # fmt: skip
+        shown = [
+            tick
+            for power in range(-3, 6)
+            for tick in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+            if low <= tick <= high
+        ]
         axes.set_xticks(shown, labels=[f"{tick:g}" for tick in shown])
         axes.set_xticks([], minor=True)
         axes.grid(alpha=0.3)

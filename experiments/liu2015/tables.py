@@ -1,4 +1,4 @@
-"""Figure 4: error against the size of the table of normal numbers that noise is read from."""
+"""Figure 4: error against the size of the table of normal variates that noise is read from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpmf import SGLD
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.liu2015.data import DATA, PLAIN, K, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -22,7 +22,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether tables of 10,000 numbers and more do as well as fresh ones."""
+    """Judge whether tables of 10,000 numbers and more do as well as fresh numbers."""
     fresh = next(row["rmse"] for row in rows if not row["size"])
     worst = max((row["rmse"] - fresh for row in rows if row["size"] >= 10_000), key=abs)
     small = next(row["rmse"] - fresh for row in rows if row["size"] == 100)

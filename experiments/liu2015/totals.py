@@ -1,7 +1,7 @@
-"""Figure 5: how long 15 epochs take, of all methods, for several numbers of factors.
+"""Figure 5: the time of 15 epochs of each method, for several numbers of factors.
 
-A few epochs of each are measured, and the median counts 15 times. The published times are of other machines with other
-numbers of processors: they are shown beside, for all of Netflix alone, and compared with nothing.
+It is 15 times the median of a few measured epochs. The published times are from other machines with other numbers of
+processors: they are shown for reference, for all of Netflix only, and do not enter the verdict.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.liu2015.courses import COURSES
+from experiments.liu2015.curves import CURVES
 from experiments.liu2015.data import DATA, Parts
-from experiments.liu2015.drawing import COLOURS, axes_of
+from experiments.liu2015.plots import COLOURS, axes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FACTORS = (128, 256, 512)
 _EPOCHS, _MEASURED = 15, 3
 _PUBLISHED = {128: 48.0, 256: 63.0, 512: 83.0}  # seconds of 15 epochs of C-SGD on Netflix, with 32 virtual CPUs
-_PUBLISHED_RATINGS = 90_000_000  # fewer are not all of Netflix
+_PUBLISHED_RATINGS = 90_000_000  # fewer are only a part of Netflix
 _SOONER = 2.0  # times, at least: "2 to 3 times faster" than the next one
 _COMPARABLE = 1.25  # times as long
 _HATCHES = {"SGD": "", "SGLD": "///", "LIBMF": "..."}
@@ -34,19 +34,19 @@ def measure(run: Run) -> list[Row]:
     parts = cache(partial(Parts.of, run))  # read when the first point needs them
 
     def times(factors: int, method: str) -> dict[str, Any]:
-        course = COURSES[method](parts(), factors, _MEASURED)
-        seconds = None if course is None else median(epoch.seconds for epoch in course)
+        curve = CURVES[method](parts(), factors, _MEASURED)
+        seconds = None if curve is None else median(epoch.seconds for epoch in curve)
         return {
             "ratings": len(parts().train),
             "epoch_seconds": seconds,
             "seconds": None if seconds is None else _EPOCHS * seconds,
         }
 
-    return run.each([{"factors": factors, "method": method} for factors in _FACTORS for method in COURSES], times)
+    return run.each([{"factors": factors, "method": method} for factors in _FACTORS for method in CURVES], times)
 
 
 def _times(rows: list[Row]) -> dict[int, dict[str, float]]:
-    """Return the seconds of 15 epochs by factors and method, without methods that were not there."""
+    """Return the seconds of 15 epochs by factors and method, without peers that are not installed."""
     found: dict[int, dict[str, float]] = {}
     for row in rows:
         if row["seconds"] is not None:
@@ -55,7 +55,7 @@ def _times(rows: list[Row]) -> dict[int, dict[str, float]]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether descent takes half as long as the peer at most, and sampling about as long as the peer."""
+    """Judge whether descent takes at most half the peer's time, and sampling about the same time as the peer."""
     told, held, peers = [], True, 0
     for factors, seconds in _times(rows).items():
         told.append(f"K = {factors}: " + ", ".join(f"{method} {time:.3g} s" for method, time in seconds.items()))
@@ -85,12 +85,19 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
     for number, ((method, hatch), colour) in enumerate(zip(_HATCHES.items(), COLOURS, strict=False)):
         heights = [seconds.get(method, 0.0) for seconds in found.values()]
         if any(heights):
-            bars = axes.bar(places + 0.27 * (number - 1), heights, 0.25, color=colour, hatch=hatch, edgecolor="white",
-                            label=method)  # fmt: skip
+            bars = axes.bar(
+                places + 0.27 * (number - 1), heights, 0.25, color=colour, hatch=hatch, edgecolor="white", label=method
+            )
             axes.bar_label(bars, [f"{height:.3g}" for height in heights], fontsize="x-small")
     if _is_published_size(rows):
-        axes.plot(places - 0.27, [_PUBLISHED[factors] for factors in found], "D", color="black",
-                  markerfacecolor="white", label="published, C-SGD, 32 virtual CPUs")  # fmt: skip
+        axes.plot(
+            places - 0.27,
+            [_PUBLISHED[factors] for factors in found],
+            "D",
+            color="black",
+            markerfacecolor="white",
+            label="published, C-SGD, 32 virtual CPUs",
+        )
     axes.set_xticks(places, [str(factors) for factors in found])
     axes.legend(frameon=False, fontsize="small")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.mugdho2023.drawing import beside, draw_baseline, panels
-from experiments.mugdho2023.measuring import REPEATS, SEARCHED, Parts
+from experiments.mugdho2023.measurements import REPEATS, SEARCHED, Parts
+from experiments.mugdho2023.plots import beside, draw_baseline, panels
 from experiments.mugdho2023.verdicts import SLACK, Finding, by_reading, falls, means, of, rises, trend
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the error falls and the overall ε rises as eps_i grows."""
+    """Judge whether the error falls and the overall ε rises as eps_i grows."""
     return by_reading(rows, _judge_one)
 
 

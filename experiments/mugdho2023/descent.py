@@ -1,8 +1,8 @@
-"""The published steps, in several readings, one iteration at a time.
+"""The published descent in several readings, one iteration at a time.
 
-What the paper does in an iteration is known from its pseudocode only at second hand, and with the step sizes it gives,
-readings differ in whether the steps converge at all. `GaussianGD` has the first two of `READINGS`; the others are tried
-here alone. All take both gradients from the same factors, with the published noise on that of users.
+The paper's iteration is known only second-hand, from its pseudocode, and with the published step sizes some readings of
+it do not converge. `GaussianGD` has the first two of `READINGS`; the others are tried only here. All compute both
+gradients from the same factors, with the published noise on that of users.
 
 >>> from dpmf.ratings.synthetic import make
 >>> moments = descend(make(50, 40), Trial(n_factors=4, eps_i=math.inf), n_threads=1)
@@ -31,10 +31,10 @@ _CLIP = PUBLISHED["clip"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How the pseudocode is understood.
+    """One reading of the pseudocode.
 
     Attributes:
-        centred: whether the mean of the training ratings is subtracted from them; the paper takes them raw.
+        centred: whether the mean of the training ratings is subtracted; the paper uses raw ratings.
         users_clipped: whether user factors are shortened to C in the gradient of item factors, as item factors are in
             that of user factors.
         projected: whether item factors themselves are shortened to C after every step.
@@ -59,14 +59,14 @@ READINGS: Mapping[str, Reading] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """A run: a reading, and what is varied.
+    """A run: a reading of the pseudocode, and its parameters.
 
     Attributes:
         reading: one of `READINGS`.
-        eps_i: of an iteration; infinity for no noise.
+        eps_i: the ε of one iteration; infinity for no noise.
         n_factors: the paper's n.
         step: the paper's mu.
-        seed: of the start; noise is never seeded, unless `noise_seed` says so.
+        seed: of the initial factors; noise is seeded only by `noise_seed`.
         noise_seed: for tests.
     """
 
@@ -78,7 +78,7 @@ class Trial:
     noise_seed: int | None = None
 
     def claimed(self, width: float, n_iterations: int) -> float:
-        """Return the overall ε that the paper claims after so many iterations on a scale of this width."""
+        """Return the overall ε that the paper claims after `n_iterations` on a scale of this width."""
         return math.inf if math.isinf(self.eps_i) else self._claim(width, n_iterations).by_renyi
 
     def sigma(self, width: float) -> float:
@@ -91,13 +91,13 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """Where a run is after some iterations.
+    """The state of a run after some iterations.
 
     Attributes:
-        iterations: how many.
-        train_rmse: on the training ratings, before the last of them.
+        iterations: their number.
+        train_rmse: on the training ratings, before the last iteration.
         T, X: factors of users and of items.
-        centre: what predictions start from.
+        centre: the constant term of predictions.
     """
 
     iterations: int
@@ -108,9 +108,9 @@ class Moment:
 
 
 def descend(train: Ratings, trial: Trial, *, n_threads: int) -> Iterator[Moment]:
-    """Yield where a run is after each iteration, without end; raise `InvalidArgument` when it has diverged.
+    """Yield the state of a run after each iteration, without end; raise `InvalidArgument` when it diverges.
 
-    The factors are those of the run, and change with the next iteration.
+    The factors are not copied: they change with the next iteration.
     """
     reading, noise = READINGS[trial.reading], Noise(trial.noise_seed)
     centre = float(train.values.mean(dtype=np.float64)) if reading.centred else 0.0
@@ -119,15 +119,23 @@ def descend(train: Ratings, trial: Trial, *, n_threads: int) -> Iterator[Moment]
     if reading.averaged:
         pace, weights = _averaged(train, pace)
     state = FullGradients.start(
-        train, trial.n_factors, pace, centre=centre, unit=1.0, length=1.0, seed=trial.seed, clip=_CLIP,
-        user_clip=_CLIP if reading.users_clipped else math.inf, n_threads=n_threads,
-    )  # fmt: skip
+        train,
+        trial.n_factors,
+        pace,
+        centre=centre,
+        unit=1.0,
+        length=1.0,
+        seed=trial.seed,
+        clip=_CLIP,
+        user_clip=_CLIP if reading.users_clipped else math.inf,
+        n_threads=n_threads,
+    )
     sigma, number = trial.sigma(train.scale.hi - train.scale.lo), 0
     while True:
         drawn = None
         if sigma:
             drawn = weights * drawn_noise(noise, sigma, number, (train.n_users, trial.n_factors), n_threads)
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so when it has
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run raises an error of its own
             error = state.advance(number, n_threads, drawn)
         if reading.projected:
             state.X *= np.minimum(1, _CLIP / np.maximum(np.linalg.norm(state.X, axis=1, keepdims=True), 1e-30))
@@ -136,11 +144,14 @@ def descend(train: Ratings, trial: Trial, *, n_threads: int) -> Iterator[Moment]
 
 
 def _averaged(train: Ratings, pace: Pace) -> tuple[Pace, Floats]:
-    """Return steps along mean gradients: the gradients stay sums, so that penalties and noise grow with the counts."""
+    """Return the pace and noise weights of mean gradients: gradients stay sums, so penalties and noise are scaled."""
     users = np.maximum(np.diff(train.indptr), 1).astype(np.float32)
     items = np.maximum(np.bincount(train.items, minlength=train.n_items), 1).astype(np.float32)
     slower = replace(
-        pace, user_steps=pace.user_steps / users, user_penalties=pace.user_penalties * users,
-        item_steps=pace.item_steps / items, item_penalties=pace.item_penalties * items,
-    )  # fmt: skip
+        pace,
+        user_steps=pace.user_steps / users,
+        user_penalties=pace.user_penalties * users,
+        item_steps=pace.item_steps / items,
+        item_penalties=pace.item_penalties * items,
+    )
     return slower, users[:, None]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf.methods.gaussian.defaults import PUBLISHED, SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.mugdho2023.drawing import draw_baseline
-from experiments.mugdho2023.measuring import REPEATS, SEARCHED, Parts
+from experiments.mugdho2023.measurements import REPEATS, SEARCHED, Parts
+from experiments.mugdho2023.plots import draw_baseline
 from experiments.mugdho2023.verdicts import SLACK, Finding, by_reading, falls, means, of, rises, trend, values_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether the error falls and the overall ε rises as n grows, with the published eps_i."""
+    """Judge whether the error falls and the overall ε rises as n grows, with the published eps_i."""
     return by_reading(of(rows, eps_i=PUBLISHED["eps_i"]), _judge_one)
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
-from experiments.mugdho2023.drawing import draw_baseline, panels
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
+from experiments.mugdho2023.plots import draw_baseline, panels
 from experiments.mugdho2023.verdicts import Finding, by_reading, falls, of, shown, values_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _AT = (10, 25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000)
 _SMALL = (0.15, 0.30)
-_JUMP = 1.05  # an error that rises by more between two points does not fall with iterations
+_JUMP = 1.05  # a larger rise between two points does not count as falling
 
 
 def measure(run: Run) -> list[Row]:
@@ -50,7 +50,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say whether errors fall with iterations, and end the higher the smaller eps_i is."""
+    """Judge whether errors fall with iterations, and end higher for smaller eps_i."""
     return by_reading(rows, _judge_one)
 
 
@@ -63,8 +63,10 @@ def _judge_one(rows: list[Row]) -> Finding:
     text = f"from {start} after {first} iterations to, after {last}, " + ", ".join(
         f"{shown(curve[-1])} {_named(eps_i)}" for eps_i, curve in curves.items()
     )
-    jumps = {eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
-             for eps_i, curve in curves.items()}  # fmt: skip
+    jumps = {
+        eps_i: max((after for before, after in pairwise(curve) if after > _JUMP * before), default=0.0)
+        for eps_i, curve in curves.items()
+    }
     if any(jumps.values()):
         up = ", ".join(f"{shown(top)} {_named(eps_i)}" for eps_i, top in jumps.items() if 0 < top < math.inf)
         text += f", rising on the way to {up}" if up else ""

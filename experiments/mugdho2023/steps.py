@@ -1,4 +1,4 @@
-"""The step sizes that the paper varies, in every reading of its pseudocode: with which do they converge?"""
+"""The published step sizes in every reading of the pseudocode: which of them converge?"""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from dpmf.methods.gaussian.defaults import SWEEPS
 from experiments.figure import Figure, Row, Run, Verdict
 from experiments.mugdho2023.descent import READINGS, Trial
-from experiments.mugdho2023.drawing import draw_baseline
-from experiments.mugdho2023.measuring import Parts
+from experiments.mugdho2023.measurements import Parts
+from experiments.mugdho2023.plots import draw_baseline
 from experiments.mugdho2023.verdicts import of, shown, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _FIRST = next(iter(READINGS))
-_NEAR = 1.1  # times the error of the free baseline: whatever is worse has learnt nothing yet
+_NEAR = 1.1  # times the error of the free baseline: beyond it a run has learnt nothing
 
 
 def measure(run: Run) -> list[Row]:
-    """Return one row for each reading and step, and one for the step that a search finds."""
+    """Return one row for each reading and step, and one for the step found by search."""
     parts = Parts.of(run)
 
     def end(reading: str, step: float, searched: bool = False) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def measure(run: Run) -> list[Row]:
 
 
 def judge(rows: list[Row]) -> Verdict:
-    """Say with which readings all published steps end near the free baseline or below, and what the others do."""
+    """Judge with which readings all published steps end near the free baseline or below it."""
     published = [row for row in rows if not row["searched"]]
     texts, working = [], []
     for reading in values_of(published, "reading"):
@@ -59,7 +59,7 @@ def _works(row: Row) -> bool:
 
 
 def draw(drawing: Drawing, rows: list[Row]) -> None:
-    """Draw one line for each reading; what is far above the baseline stays outside."""
+    """Draw one line for each reading; points far above the baseline are off the scale."""
     drawing.set_size_inches(8, 6)
     axes = drawing.subplots()
     for number, reading in enumerate(values_of(rows, "reading")):

@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.figure import Row, Verdict
 
-SLACK = 0.005  # of an error: runs that differ in their noise alone differ by as much
+SLACK = 0.005  # of an error: runs that differ only in noise differ by as much
 
 Finding = tuple[bool | None, str]
 
@@ -31,7 +31,7 @@ def rises(values: Sequence[float], *, slack: float = 0.0) -> bool:
 
 
 def trend(values: Sequence[float]) -> str:
-    """Say from where to where values go, and by what way."""
+    """Describe how values change from the first to the last."""
     if not any(math.isfinite(value) for value in values):
         return "diverges"
     if not all(math.isfinite(value) for value in values):
@@ -47,7 +47,7 @@ def trend(values: Sequence[float]) -> str:
 
 
 def shown(value: float) -> str:
-    """Return a figure as sentences have it."""
+    """Format a number for a sentence."""
     return "diverges" if not math.isfinite(value) else f"{value:.3f}" if value < 10 else f"{value:.3g}"
 
 
@@ -57,7 +57,7 @@ def of(rows: Iterable[Row], **where: Any) -> list[Row]:
 
 
 def values_of(rows: Iterable[Row], column: str) -> list[Any]:
-    """Return the different values of a column, in the order in which they come."""
+    """Return the distinct values of a column, in order of appearance."""
     return list(dict.fromkeys(row[column] for row in rows))
 
 
@@ -68,7 +68,7 @@ def means(rows: Iterable[Row], by: str, column: str) -> dict[Any, float]:
 
 
 def by_reading(rows: list[Row], judge: Callable[[list[Row]], Finding]) -> Verdict:
-    """Return the verdict on the first reading, with what was found in all of them."""
+    """Return the verdict on the first reading, with the findings of all readings."""
     found = {reading: judge(of(rows, reading=reading)) for reading in values_of(rows, "reading")}
     word = {True: "held", False: "did not hold", None: "cannot be told"}
     sentence = "; ".join(f"{reading} ({word[held]}): {text}" for reading, (held, text) in found.items())

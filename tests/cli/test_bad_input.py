@@ -81,7 +81,7 @@ BAD = {
     f"{TRAIN} --threads 1000000": "n_threads=1000000: give a whole number from 1 to 1024",
     "train good.csv --epsilon 1 --user-budgets good.csv": "line 1 of good.csv should be user,epsilon",
     "train good.csv --epsilon 1 --out rel --sign-key good.csv": "holds no private key",
-    "train good.csv --epsilon 1 --memory 1KB": "--memory streams ratings for sgd",
+    "train good.csv --epsilon inf --memory 1KB": "--memory cannot stream als here",
     "train good.csv --epsilon 1 --set moments=both": "moments='both' is not known",
     "train good.csv --epsilon inf --ledger l.json --cap 1": "ledger means nothing with an infinite epsilon",
     "train good.csv --method sgd --items-public": "--items-public is for private methods",

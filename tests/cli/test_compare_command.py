@@ -27,14 +27,20 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
     report = json.loads(done.stdout)
     assert len(report["rows"]) == 2 * (3 + 4)
     assert {(row["method"], row["mode"], row["unit"]) for row in report["rows"]} == {
-        ("own-mean", "none", None), ("popular", "none", None), ("sgd", "none", None), ("als", "certified", "user"),
+        ("own-mean", "none", None),
+        ("popular", "none", None),
+        ("sgd", "none", None),
+        ("als", "certified", "user"),
         ("objective", "paper", "rating"),
-    }  # fmt: skip
+    }
     for place in ("report", "picture"):
         assert Path(report[place]).is_file()
     assert sorted(file.name for file in out.iterdir() if file.name != ".lock") == [
-        "accuracy.png", "comparison.json", "report.html", "runs.csv"
-    ]  # fmt: skip
+        "accuracy.png",
+        "comparison.json",
+        "report.html",
+        "runs.csv",
+    ]
     before = (out / "runs.csv").read_bytes()
     again = command(*words, *QUICK)
     assert (out / "runs.csv").read_bytes() == before
@@ -74,9 +80,13 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
     ],
 )
 def test_bad_input_is_one_line(
-    command: Command, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...],
+    command: Command,
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
     message: str,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
     done = command("compare", data_folder, *words)
@@ -88,8 +98,8 @@ def test_bad_input_is_one_line(
 
 def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "one"
-    done = command("compare", data_folder, "--methods", "sgld", "--modes", "certified", "--epsilons", 1, "--repeats", 1,
-                   "--delta", "1e-11", "--out", out, "--set", "sgd.n_epochs=1")  # fmt: skip
+    line = "--methods sgld --modes certified --epsilons 1 --repeats 1 --delta 1e-11 --set sgd.n_epochs=1"
+    done = command("compare", data_folder, *line.split(), "--out", out)
     assert done.returncode == 1
     assert "no private run has ended" in done.stderr
     assert "Did not end" in done.stdout
@@ -98,8 +108,8 @@ def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_fo
 
 def test_an_interrupted_comparison_goes_on(data_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "one"
-    words = [sys.executable, "-m", "dpmf", "compare", str(data_folder), "--methods", "als", "--epsilons",
-             "1,2,3,4,5,6,7,8,9,10", "--repeats", "10", "--out", str(out), *QUICK]  # fmt: skip
+    line = f"-m dpmf compare {data_folder} --methods als --epsilons 1,2,3,4,5,6,7,8,9,10 --repeats 10 --out {out}"
+    words = [sys.executable, *line.split(), *QUICK]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None and _rows_in(out) <= 5:
             time.sleep(0.05)

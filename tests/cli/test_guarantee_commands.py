@@ -23,9 +23,14 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 EVENT = GaussianEvent("item sums", 5.0, 1, 40)
 PROMISE = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"])
 PAPER = Guarantee.paper(
-    epsilon=1, delta=0, unit="user", neighbours="add-remove", claim="a theorem", releases=["item factors"],
+    epsilon=1,
+    delta=0,
+    unit="user",
+    neighbours="add-remove",
+    claim="a theorem",
+    releases=["item factors"],
     assumptions=["The chain has converged."],
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -33,9 +38,7 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.generate()
     private, public = tmp_path / "private.pem", tmp_path / "public.pem"
     pem = serialization.Encoding.PEM
-    private.write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )  # fmt: skip
+    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
     public.write_bytes(key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
     return private, public
 
@@ -106,12 +109,15 @@ def test_signatures(command: Command, release: Release, folder: Path, keys: tupl
     assert "cannot read the key" in command("verify", folder, "--public-key", "nowhere.pem").stderr
 
 
-def test_nothing_promised_is_nothing_to_verify(command: Command, release: Release, tmp_path: Path) -> None:
+def test_nothing_guaranteed_is_nothing_to_verify(command: Command, release: Release, tmp_path: Path) -> None:
     release.save(tmp_path / "none")
     report = json.loads(command("verify", tmp_path / "none", "--json").stdout)
     assert (report["epsilon"], report["recomputed_epsilon"], report["certified"], report["ok"]) == (
-        None, None, False, True,
-    )  # fmt: skip
+        None,
+        None,
+        False,
+        True,
+    )
     shown = command("verify", tmp_path / "none").stdout
     assert "not private" in shown
     assert "nothing is guaranteed" in shown

@@ -51,15 +51,18 @@ def test_public_profiles_make_it_certified(command: Command, data_folder: Path, 
     options = ("train", data_folder, *OBJECTIVE, "--epsilon", "2", "--profiles", profiles)
     report = json.loads(command(*options, "--out", out, "--ledger", ledger, "--cap", "3", "--json").stdout)
     assert (report["mode"], report["certified"], report["unit"], report["neighbours"]) == (
-        "certified", True, "rating", "replace",
-    )  # fmt: skip
+        "certified",
+        True,
+        "rating",
+        "replace",
+    )
     assert report["factors"] == 3
     assert report["parts"] == {"items": 2, "profiles": 0}
     assert any("asserts to be public" in one for one in report["assumptions"])
     verdict = json.loads(command("verify", out, "--json").stdout)
     assert (verdict["certified"], verdict["ok"]) == (True, True)
     shown = " ".join(command("explain", out).stdout.split())
-    assert "Each single rating, but not all those of a person together" in shown
+    assert "Each single rating, but not all ratings of a person together" in shown
     assert "does not hide which items were rated" in shown
     again = command(*options, "--ledger", ledger)
     assert again.returncode != 0
@@ -85,7 +88,7 @@ def test_profiles_from_a_release_are_paid_for(command: Command, data_folder: Pat
     assert any("other people's ratings" in one for one in public["assumptions"])
 
 
-def test_without_a_promise_it_goes_on_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_without_a_guarantee_it_resumes_to_the_same_bytes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     for mode in ("certified", "paper"):
         options = ("train", data_folder, "--method", "objective", "--mode", mode, "--epsilon", "inf", "--epochs", "5")
         first = command(*options, "--out", tmp_path / "a", "--checkpoint", tmp_path / mode, "--json")
@@ -112,7 +115,7 @@ def test_without_a_promise_it_goes_on_to_the_same_bytes(command: Command, data_f
         ((*PAPER, "--epsilon", "1", "--set", "solver=newton"), "solver='newton' is not known"),
         ((*PAPER, "--epsilon", "1", "--ledger", "l.json", "--cap", "10"), "a claim counts as unbounded"),
         ((*PAPER, "--epsilon", "1", "--user-budgets", "b.csv"), "is not about persons"),
-        ((*PAPER, "--epsilon", "1", "--memory", "1k"), "--memory streams ratings for"),
+        ((*PAPER, "--epsilon", "1", "--memory", "1k"), "--memory cannot stream objective here: a claim"),
         (
             ("--method", "objective", "--epsilon", "inf", "--set", "solver=exact"),
             "solver means nothing with an infinite",
@@ -160,5 +163,11 @@ def test_factors_and_epochs_of_a_certified_run_are_not_to_be_chosen(
         done = command("train", data_folder, *OBJECTIVE, "--epsilon", "1", "--profiles", profiles, option, "3")
         assert done.returncode != 0
         assert f"{field} means nothing with mode='certified'" in done.stderr
-    done = command("train", data_folder, *OBJECTIVE, "--epsilon", "1", "--profiles", profiles, "--checkpoint", "run")
-    assert "no checkpoint" in done.stderr
+
+
+def test_a_certified_run_resumes_to_the_same_bytes(command: Command, data_folder: Path, profiles: Path) -> None:
+    options = ("train", data_folder, *OBJECTIVE, "--epsilon", "1", "--profiles", profiles, "--checkpoint", "run")
+    assert command(*options, "--out", "first").returncode == 0
+    assert command(*options, "--out", "again", "--resume").returncode == 0
+    tensors = [Path(name, "release.safetensors").read_bytes() for name in ("first", "again")]
+    assert tensors[0] == tensors[1]

@@ -25,11 +25,6 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 BUDGETS = "user,epsilon\nperson-00001,0.5\n"
 
 
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def model_folder(small_ratings: Ratings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("private") / "model"
@@ -43,17 +38,28 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     table = Table(folder / "runs.csv")
     shown: dict[str, Any] = {
-        "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]], "error_cdf": [[0.0, 0.1], [1.0, 0.9]], "spectrum": [3.0, 1.0]
-    }  # fmt: skip
+        "history": [[1, 0.1, 1.0], [2, 0.1, 0.9]],
+        "error_cdf": [[0.0, 0.1], [1.0, 0.9]],
+        "spectrum": [3.0, 1.0],
+    }
     events = [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)]
     proven = Guarantee.certified_by(Budget(1.0), events, releases=["item factors"])
-    claim = Guarantee.paper(epsilon=5.0, delta=0.0, unit="rating", neighbours="replace", claim="So it is said.",
-                            releases=["item factors"], assumptions=["Nobody looks."])  # fmt: skip
+    claim = Guarantee.paper(
+        epsilon=5.0,
+        delta=0.0,
+        unit="rating",
+        neighbours="replace",
+        claim="So it is said.",
+        releases=["item factors"],
+        assumptions=["Nobody looks."],
+    )
     for repeat, rmse in enumerate((0.9, 1.0)):
-        for method, asked, promise in (("als", 1.0, proven), ("gaussian", 5.0, claim)):
-            figures = {name: getattr(promise, name) for name in ("epsilon", "delta", "unit", "neighbours", "certified")}
-            row = Row(method, promise.mode, asked, repeat, 7, rmse=rmse, **figures, **shown)
-            table.append(replace(row, guarantee=promise.to_json()))
+        for method, asked, guarantee in (("als", 1.0, proven), ("gaussian", 5.0, claim)):
+            figures = {
+                name: getattr(guarantee, name) for name in ("epsilon", "delta", "unit", "neighbours", "certified")
+            }
+            row = Row(method, guarantee.mode, asked, repeat, 7, rmse=rmse, **figures, **shown)
+            table.append(replace(row, guarantee=guarantee.to_json()))
     table.append(Row("own-mean", "none", math.inf, 0, 7, rmse=1.1, error_cdf=[[0.0, 0.0], [1.0, 0.5]]))
     return folder
 
@@ -135,7 +141,7 @@ def test_titles_sizes_and_notes_for_people(command: Command, results: Path) -> N
         (["accuracy", ".", "--out", "p.png"], "not a folder with runs.csv"),
         (["errors", "RESULTS", "--epsilon", "3", "--out", "p.png"], "no run has epsilon=3: there is 1, 5"),
         (["convergence", "RESULTS", "MODEL", "--out", "p.png"], "results are drawn alone"),
-        (["budget", "PLAIN", "--out", "p.png"], "promises nothing"),
+        (["budget", "PLAIN", "--out", "p.png"], "has no guarantee"),
         (["budget", "RESULTS", "--out", "p.png"], "and this draws releases"),
         (["personal", "MODEL", "--user-budgets", "none.csv", "--out", "p.png"], "cannot read --user-budgets"),
         (["cake", "RESULTS", "--out", "p.png"], "cake"),

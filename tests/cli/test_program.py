@@ -139,9 +139,12 @@ def test_ctrl_c_ends_training_quietly_and_leaves_no_file(tmp_path: Path) -> None
     ours, theirs = pty.openpty()
     words = ["train", "synthetic", "--method", "sgd", "--epochs", "1000000", "--out", "r", "--model", "m"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dpmf", *words], cwd=tmp_path, env={**os.environ, "TERM": "xterm"},
-        stdout=subprocess.PIPE, stderr=theirs,
-    )  # fmt: skip
+        [sys.executable, "-m", "dpmf", *words],
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
     os.close(theirs)
     with process, os.fdopen(ours, "rb", buffering=0) as terminal:
         seen = read_until(terminal, b"train rmse")

@@ -37,33 +37,23 @@ def test_a_claim_is_reported_as_a_claim(command: Command, data_folder: Path, tmp
     assert (verdict["certified"], verdict["recomputed_epsilon"], verdict["ok"]) == (False, None, True)
     assert "It rests on" in command("explain", out).stdout
     shown = command("train", data_folder, *options).stdout
-    for words in ("paper claim, not certified", "What users pay", "promises nothing", "no guarantee covers them"):
+    for words in ("paper claim, not certified", "What users pay", "guarantees nothing", "no guarantee covers them"):
         assert words in shown
 
 
 def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_path: Path) -> None:
     wishes, out = tmp_path / "wishes.csv", tmp_path / "release"
     wishes.write_text("person-00002,0\n")
-    options = (
-        "--method",
-        "sgld",
-        "--items-public",
-        "--epochs",
-        "5",
-        "--factors",
-        "2",
-        "--epsilon",
-        "4",
-        "--holdout",
-        "0.1",
-    )
+    line = "--method sgld --items-public --epochs 5 --factors 2 --epsilon 4 --holdout 0.1"
+    options = line.split()
     done = command("train", data_folder, *options, "--user-budgets", wishes, "--out", out, "--json")
     report = json.loads(done.stdout)
     assert (report["method"], report["mode"], report["certified"]) == ("sgld", "certified", True)
     assert report["epsilon"] <= 4
     assert (report["user_epsilons"]["least"], report["user_epsilons"]["most"]) == (0, 4)
     assert json.loads(command("verify", out, "--json").stdout)["ok"] is True
-    assert "a sum over a random sample (each with probability 0.2), released 5 times" in command("explain", out).stdout
+    shown = command("explain", out).stdout
+    assert "a sum over a random sample (each with probability 0.2), released at most 5 times" in shown
     shown = command("train", data_folder, *options, "--user-budgets", wishes).stdout
     assert "certified" in shown
     assert "Users pay an epsilon of 0 at least" in shown
@@ -79,7 +69,7 @@ def test_further_chains_are_compared_and_drawn(command: Command, data_folder: Pa
     assert (found["chains"], found["converged"]) == (2, False)
 
 
-def test_without_a_promise_it_streams_and_goes_on(command: Command, data_folder: Path, tmp_path: Path) -> None:
+def test_without_a_guarantee_it_streams_and_resumes(command: Command, data_folder: Path, tmp_path: Path) -> None:
     options = ("train", data_folder, "--method", "sgld", "--epsilon", "inf", "--epochs", "3", "--json")
     streamed = command(*options, "--memory", "1k", "--out", tmp_path / "a", "--checkpoint", tmp_path / "run")
     assert json.loads(streamed.stdout)["streamed"] is True
@@ -99,23 +89,17 @@ def test_private_runs_stream_to_the_same_bytes_and_charge_a_ledger_once(
     wishes.write_text("person-00002,0\n")
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    options = (
-        "train", store, "--method", "sgld", "--mode", mode, "--epsilon", "4", "--epochs", "3", "--factors", "3",
-        "--set", "cap=10", "--set", "noise_seed=7", "--holdout", "0.1", "--user-budgets", wishes, "--json",
-    )  # fmt: skip
-    streamed = command(
-        *options, "--memory", "1MB", "--out", tmp_path / "a", "--ledger", ledger, "--cap", "inf",
-        "--checkpoint", tmp_path / "run",
-    )  # fmt: skip
+    fields = "--epsilon 4 --epochs 3 --factors 3 --set cap=10 --set noise_seed=7 --holdout 0.1"
+    private = ("--mode", mode, *fields.split(), "--user-budgets", wishes)
+    options = ("train", store, "--method", "sgld", *private, "--json")
+    kept = ("--memory", "1MB", "--ledger", ledger, "--checkpoint", tmp_path / "run")
+    streamed = command(*options, *kept, "--cap", "inf", "--out", tmp_path / "a")
     inside = json.loads(command(*options, "--out", tmp_path / "b").stdout)
     report = json.loads(streamed.stdout)
     assert (report["streamed"], report["mode"], inside["streamed"]) == (True, inside["mode"], False)
     for name in ("user_epsilons", "rmse", "mae", "baseline_rmse", "assumptions", "epsilon"):
         assert report[name] == inside[name]
-    again = command(
-        *options, "--memory", "1MB", "--out", tmp_path / "c", "--ledger", ledger, "--checkpoint", tmp_path / "run",
-        "--resume",
-    )  # fmt: skip
+    again = command(*options, *kept, "--resume", "--out", tmp_path / "c")
     assert again.returncode == 0
     assert len({(tmp_path / name / "release.safetensors").read_bytes() for name in "abc"}) == 1
     assert len(json.loads(command("ledger", ledger, "--json").stdout)["entries"]) == 1
@@ -158,7 +142,7 @@ def test_what_a_private_run_must_not_take_for_granted_is_refused_when_streamed(
         (("--method", "sgld", "--epsilon", "inf", "--chains", "2", "--memory", "1k"), "leave --memory out"),
         (("--method", "sgld", "--epsilon", "inf", "--set", "cap=3"), "means nothing with an infinite epsilon"),
         (("--method", "sgd", "--chains", "2"), "--chains is for sgld"),
-        (("--epsilon", "1", "--memory", "1k"), "--memory streams ratings for sgd and sgld"),
+        (("--epsilon", "inf", "--memory", "1k"), "--memory cannot stream als here: a run without privacy"),
         (("--method", "sgld", "--mode", "paper", "--epsilon", "5", "--set", "rho=many"), "rho='many'"),
     ],
 )

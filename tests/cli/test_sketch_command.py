@@ -19,7 +19,7 @@ def test_its_size_and_its_leak_are_shown(command: Command, data_folder: Path, tm
     assert report["kld"] >= 0
     assert report["kld_top_users"] >= 0
     shown = command(*options).stdout
-    for words in ("The sketch has 4 rows of", "dense factors take", "It promises nothing", "not private"):
+    for words in ("The sketch has 4 rows of", "dense factors take", "It guarantees nothing", "not private"):
         assert words in shown
     assert json.loads((tmp_path / "r" / "release.json").read_text())["configuration"]["mode"] is None
     measured = json.loads(command("evaluate", tmp_path / "r", data_folder, "--least-ratings", "2", "--json").stdout)
@@ -52,7 +52,7 @@ def test_what_makes_no_sense_is_refused(command: Command, data_folder: Path) -> 
     for options, words in (
         (SKETCH, "needs --epsilon"),
         ((*SKETCH, "--epsilon", "inf", "--chains", "2"), "--chains is for sgld"),
-        ((*SKETCH, "--epsilon", "inf", "--memory", "1k"), "--memory streams ratings for sgd"),
+        ((*SKETCH, "--epsilon", "inf", "--memory", "1k"), "--memory cannot stream sketch here: a run without privacy"),
         ((*SKETCH, "--epsilon", "inf", "--set", "depth=99"), "depth=99"),
         ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--neighbours", "replace"), "rating that is added"),
         ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--delta", "1e-3"), "--delta means nothing"),

@@ -18,9 +18,10 @@ from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
 PLAN = Sweep(
-    points_of(["als"], ["certified"], [5.0]), repeats=1,
+    points_of(["als"], ["certified"], [5.0]),
+    repeats=1,
     settings={"als": {"n_factors": 2, "n_epochs": 1}, "sgd": {"n_factors": 2, "n_epochs": 1}},
-)  # fmt: skip
+)
 
 
 def run(folder: Path, plan: Sweep, ratings: Ratings) -> int:
@@ -105,9 +106,7 @@ def test_what_a_killed_run_left_is_cleared_and_pictures_may_stay(small_ratings: 
     for name in (".report.html.k3j4_abc", ".comparison.json.abcdefgh", "errors.svg"):
         (tmp_path / "one" / name).write_text("")
     run(tmp_path / "one", PLAN, small_ratings)
-    assert sorted(file.name for file in (tmp_path / "one").iterdir()) == [
-        ".lock", FACTS, "errors.svg", "runs.csv"
-    ]  # fmt: skip
+    assert sorted(file.name for file in (tmp_path / "one").iterdir()) == [".lock", FACTS, "errors.svg", "runs.csv"]
 
 
 def test_nothing_is_touched_in_a_folder_that_is_refused(small_ratings: Ratings, tmp_path: Path) -> None:
@@ -134,8 +133,12 @@ def test_other_ratings_and_other_folders_are_refused(small_ratings: Ratings, tmp
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(InvalidArgument, match="holds other files"):
         run(tmp_path / "mine", PLAN, small_ratings)
-    for content in ('{"format": "dpmf-comparison"}', '{"format": "dpmf-comparison", "identity": [], "began": ""}',
-                    '{"format": "dpmf-comparison", "identity": {}}', "[]"):  # fmt: skip
+    for content in (
+        '{"format": "dpmf-comparison"}',
+        '{"format": "dpmf-comparison", "identity": [], "began": ""}',
+        '{"format": "dpmf-comparison", "identity": {}}',
+        "[]",
+    ):
         (tmp_path / "one" / FACTS).write_text(content)
         with pytest.raises(DamagedFile, match="not the record of a comparison"):
             run(tmp_path / "one", PLAN, small_ratings)

@@ -54,7 +54,7 @@ def test_a_claim_is_hollow_dashed_and_says_so_and_nothing_else_is() -> None:
 def test_ratings_and_users_never_share_an_axis() -> None:
     users = lines_of(accuracy_against_epsilon(ROWS, unit="user"))
     ratings = lines_of(accuracy_against_epsilon(ROWS, unit="rating"))
-    references = {"mean of your own ratings (free)", "not private (sgd)"}
+    references = {"per-user mean", "not private (sgd)"}
     assert set(users) - references == {"als, certified", "sgld, paper's claim"}
     assert set(ratings) - references == {"gaussian, paper's claim"}
 
@@ -73,7 +73,7 @@ def test_axes_that_are_given_are_drawn_on_and_returned() -> None:
     assert not left.get_lines()
 
 
-def test_the_line_is_the_mean_and_the_bars_are_least_and_most() -> None:
+def test_the_line_is_the_mean_and_the_error_bars_are_min_and_max() -> None:
     ax = accuracy_against_epsilon(ROWS)
     line = lines_of(ax)["als, certified"]
     assert list(line.get_xdata()) == [1.0, 2.0]
@@ -83,7 +83,7 @@ def test_the_line_is_the_mean_and_the_bars_are_least_and_most() -> None:
         pytest.approx((1.0, 1.2)),
         pytest.approx((0.5, 0.6)),
     ]
-    assert "least to most" in ax.get_title()
+    assert "error bars: min–max" in ax.get_title()
 
 
 def test_one_repeat_has_no_bars() -> None:
@@ -99,7 +99,7 @@ def test_epsilon_is_that_of_the_guarantee_on_a_logarithmic_axis() -> None:
     assert ax.get_xscale() == "log"
 
 
-def test_seeded_noise_failed_runs_and_empty_promises_are_left_out() -> None:
+def test_seeded_noise_failed_runs_and_empty_guarantees_are_left_out() -> None:
     left_out = [
         row("sketch", "certified", 1.0, 0.1, certified=False),
         row("sketch", "paper", 1.0, 0.1, guarantee=claimed("sketch", 1.0, seeded=True).guarantee),
@@ -115,7 +115,7 @@ def test_seeded_noise_failed_runs_and_empty_promises_are_left_out() -> None:
 def test_reference_lines_are_where_the_references_are() -> None:
     assert reference_lines(ROWS, "rmse") == {"own-mean": 1.1, "sgd": 0.8}
     assert reference_lines(ROWS, "recall") == {"own-mean": 0.01, "popular": 0.2, "sgd": 0.3}
-    line = lines_of(accuracy_against_epsilon(ROWS))["mean of your own ratings (free)"]
+    line = lines_of(accuracy_against_epsilon(ROWS))["per-user mean"]
     assert list(line.get_ydata()) == [1.1, 1.1]
 
 

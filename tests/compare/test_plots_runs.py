@@ -47,7 +47,7 @@ ROWS = [
     row("own-mean", "none", math.inf, 2.0, history=[], spectrum=[], **NOTHING),
     row("sgd", "none", math.inf, 0.5, **NOTHING),
 ]
-BASELINE, FREE = "not private (sgd)", "mean of your own ratings (free)"
+BASELINE, FREE = "not private (sgd)", "per-user mean"
 DRAWERS = [run_courses, error_distribution, run_spectra, by_group]
 
 
@@ -108,7 +108,7 @@ def test_empty_groups_are_left_out_and_the_others_stay_in_place() -> None:
     assert (list(line.get_xdata()), list(line.get_ydata())) == ([0, 1], [2.0, 3.0])
     assert [tick.get_text() for tick in by_group(ROWS, "by_activity").get_xticklabels()] == ["top 50%", "50–100%"]
     with pytest.raises(InvalidArgument, match="groups='by_age'"):
-        by_group(ROWS, "by_age")  # type: ignore[arg-type]
+        by_group(ROWS, "by_age")
 
 
 def test_spectra_are_those_of_the_rows_and_of_releases(release: Release) -> None:
@@ -130,11 +130,12 @@ def test_panels_are_one_per_unit_and_nothing_to_draw_is_refused() -> None:
         units_of([ROWS[-2]], "spectrum")
 
 
-def test_repeats_that_promise_differently_are_never_averaged() -> None:
+def test_repeats_with_different_guarantees_are_never_averaged() -> None:
     rows = [row("als", "certified", 1.0, 1.0), row("als", "certified", 1.0, 3.0, 1, epsilon=7.0)]
     assert [(run.label, len(run.rows)) for run in runs_of(rows, "error_cdf")] == [
-        ("als, ε = 1 per user, certified", 1), ("als, ε = 7 per user, certified", 1)
-    ]  # fmt: skip
+        ("als, ε = 1 per user, certified", 1),
+        ("als, ε = 7 per user, certified", 1),
+    ]
 
 
 def test_runs_with_the_same_label_keep_their_own_numbers() -> None:

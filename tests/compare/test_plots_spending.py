@@ -52,7 +52,7 @@ def test_many_sampled_rounds_are_accounted_for_at_some_of_them() -> None:
 @pytest.mark.parametrize(
     ("guarantee", "reason"),
     [
-        (Guarantee.none(), "promises nothing"),
+        (Guarantee.none(), "has no guarantee"),
         (CLAIM, "a paper's claim"),
         (Guarantee.certified_by(Budget(50.0), EVENTS, releases=["x"], seeded=True), "noise from a seed"),
     ],
@@ -86,7 +86,7 @@ def test_personal_epsilons_are_those_of_the_list(small_ratings: Ratings) -> None
     assert (len(paid), paid.count(0.5), paid.count(model.guarantee.epsilon or 0)) == (120, 1, 119)
     with pytest.raises(InvalidArgument, match="without budgets of users"):
         paid_by_users(method.fit(small_ratings, n_threads=1), wanted)
-    with pytest.raises(InvalidArgument, match="promises nothing"):
+    with pytest.raises(InvalidArgument, match="guarantees nothing"):
         paid_by_users(SGD(n_factors=2, n_epochs=1).fit(small_ratings, n_threads=1), wanted)
 
 
@@ -102,8 +102,12 @@ def test_personal_budgets_show_the_share_of_users_below() -> None:
 def test_popularity_counts_what_there_is() -> None:
     counts = np.array([1, 0, 6, 3])
     assert popularity_figures(counts) == {
-        "items": 4, "rated_items": 3, "ratings": 10, "most": 6, "share_of_top": {0.01: 0.6, 0.1: 0.6, 0.5: 0.9}
-    }  # fmt: skip
+        "items": 4,
+        "rated_items": 3,
+        "ratings": 10,
+        "most": 6,
+        "share_of_top": {0.01: 0.6, 0.1: 0.6, 0.5: 0.9},
+    }
     left, right = popularity_figure(counts).axes
     assert list(left.get_lines()[0].get_ydata()) == [6, 3, 1]
     assert left.get_title() == "1 of 4 items have no rating"

@@ -12,17 +12,36 @@ import pytest
 from dpmf.compare.results import Row, Table
 from dpmf.errors import DamagedFile, InvalidArgument
 
-from .measured import claimed, promised
+from .measured import certified, claimed
 
 FULL = replace(
     claimed(
-        "sgld", 0.1, 2, unit="user", rmse=0.1 + 0.2, mae=1e-300, recall=0.5, ndcg=0.25, coverage=1.0, kld=0.5,
-        kld_top_users=0.1, rmse_top_users=0.7, factors=16, epochs=3, threads=2, seconds=1.5, epoch_seconds=0.5,
-        peak_memory=10**10, history=[[1, 0.5, 0.9], [2, None, None]], error_cdf=[[0.0, 0.1], [4.0, 1.0]],
-        by_popularity=[[0.01, 3, None]], by_activity=[[0.01, 3, 0.5]], spectrum=[3.0, 0.1],
+        "sgld",
+        0.1,
+        2,
+        unit="user",
+        rmse=0.1 + 0.2,
+        mae=1e-300,
+        recall=0.5,
+        ndcg=0.25,
+        coverage=1.0,
+        kld=0.5,
+        kld_top_users=0.1,
+        rmse_top_users=0.7,
+        factors=16,
+        epochs=3,
+        threads=2,
+        seconds=1.5,
+        epoch_seconds=0.5,
+        peak_memory=10**10,
+        history=[[1, 0.5, 0.9], [2, None, None]],
+        error_cdf=[[0.0, 0.1], [4.0, 1.0]],
+        by_popularity=[[0.01, 3, None]],
+        by_activity=[[0.01, 3, 0.5]],
+        spectrum=[3.0, 0.1],
     ),
     seed=7,
-)  # fmt: skip
+)
 FAILED = Row("als", "certified", 1.0, 0, 7, error='it, "diverged"\nin epoch 3')
 
 
@@ -49,7 +68,7 @@ def test_an_error_of_two_lines_stays_one_row(table: Table) -> None:
 
 def test_of_two_rows_of_one_run_the_later_counts(table: Table) -> None:
     table.append(FAILED)
-    table.append(promised("als", 1.0, rmse=0.9))
+    table.append(certified("als", 1.0, rmse=0.9))
     assert [(row.rmse, row.error) for row in table.rows()] == [(0.9, "")]
 
 
@@ -60,7 +79,7 @@ def test_a_row_that_was_cut_off_does_not_count_and_is_overwritten(table: Table, 
     table.append(Row("als", "certified", 1.0, 0, 7, error="x" * 400))
     table.path.write_bytes(table.path.read_bytes()[:-lost])
     assert table.rows() == [FULL]
-    table.append(promised("als", 2.0))
+    table.append(certified("als", 2.0))
     assert table.path.read_bytes().startswith(whole)
     assert [row.asked for row in table.rows()] == [0.1, 2.0]
 
@@ -76,16 +95,37 @@ def test_a_file_without_a_whole_line_is_as_good_as_new(table: Table) -> None:
 @pytest.mark.parametrize(
     ("column", "cell"),
     [
-        ("asked", "one"), ("asked", "nan"), ("asked", "-1"), ("mode", "proven"), ("certified", "yes"),
+        ("asked", "one"),
+        ("asked", "nan"),
+        ("asked", "-1"),
+        ("mode", "proven"),
+        ("certified", "yes"),
         ("repeat", "1.5"),
-        ("guarantee", "[1]"), ("guarantee", '"x"'), ("guarantee", "5"), ("guarantee", "{}"), ("guarantee", '{"a":1}'),
-        ("by_popularity", "[1,2]"), ("by_popularity", '[["a",1,"b"]]'), ("by_activity", "[[0.1]]"),
-        ("history", '{"a":1}'), ("history", '["abc"]'), ("history", "[[null,2,1]]"), ("error_cdf", "[[1]]"),
-        ("error_cdf", "[[0,NaN]]"), ("spectrum", '["a"]'), ("spectrum", "[true]"), ("spectrum", "[" * 100_000),
-        ("epsilon", "0.01"), ("delta", "0.5"), ("unit", "rating"), ("neighbours", "add-remove"), ("certified", "True"),
-        ("mode", "certified"), ("mode", "none"),
+        ("guarantee", "[1]"),
+        ("guarantee", '"x"'),
+        ("guarantee", "5"),
+        ("guarantee", "{}"),
+        ("guarantee", '{"a":1}'),
+        ("by_popularity", "[1,2]"),
+        ("by_popularity", '[["a",1,"b"]]'),
+        ("by_activity", "[[0.1]]"),
+        ("history", '{"a":1}'),
+        ("history", '["abc"]'),
+        ("history", "[[null,2,1]]"),
+        ("error_cdf", "[[1]]"),
+        ("error_cdf", "[[0,NaN]]"),
+        ("spectrum", '["a"]'),
+        ("spectrum", "[true]"),
+        ("spectrum", "[" * 100_000),
+        ("epsilon", "0.01"),
+        ("delta", "0.5"),
+        ("unit", "rating"),
+        ("neighbours", "add-remove"),
+        ("certified", "True"),
+        ("mode", "certified"),
+        ("mode", "none"),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_makes_no_sense_or_contradicts_its_guarantee_is_refused(
     table: Table, column: str, cell: str
 ) -> None:

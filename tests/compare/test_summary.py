@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpmf.compare.results import Row
 from dpmf.compare.summary import is_seeded, summarize
 
-from .measured import claimed, promised
+from .measured import certified, claimed
 
 
 def row(method: str = "als", mode: str = "certified", asked: float = 1.0, repeat: int = 0, **others: Any) -> Row:
@@ -52,9 +52,9 @@ def test_guarantees_of_different_kinds_are_not_mixed(other: dict[str, Any]) -> N
 
 
 def test_another_event_or_assumption_makes_another_guarantee() -> None:
-    rows = [promised("als", 5.0, rmse=1.0), promised("als", 5.0, 1, rmse=2.0, noise=99.0)]
-    rows.append(replace(promised("als", 5.0, 2, rmse=3.0), guarantee={**rows[0].guarantee, "assumptions": ["Other."]}))
-    points = summarize([*rows, promised("als", 5.0, 3, rmse=1.5)])
+    rows = [certified("als", 5.0, rmse=1.0), certified("als", 5.0, 1, rmse=2.0, noise=99.0)]
+    rows.append(replace(certified("als", 5.0, 2, rmse=3.0), guarantee={**rows[0].guarantee, "assumptions": ["Other."]}))
+    points = summarize([*rows, certified("als", 5.0, 3, rmse=1.5)])
     assert sorted((point.n, point.mean["rmse"]) for point in points) == [(1, 2.0), (1, 3.0), (2, 1.25)]
     for point in points:
         assert all(one.guarantee == point.guarantee for one in point.rows)
@@ -68,14 +68,26 @@ def test_a_mean_lies_between_the_least_and_the_most(value: float, n: int) -> Non
 
 def test_references_come_first_and_epsilons_rise() -> None:
     nothing: dict[str, Any] = {"epsilon": None, "delta": None, "unit": None, "neighbours": None}
-    points = summarize([
-        row("sgld", "paper", 1.0, unit="rating"), row(asked=4.0), row(asked=0.5), row("gaussian", asked=2.0),
-        row("sgld", "paper"), row("sgd", "none", math.inf, **nothing), row("own-mean", "none", math.inf, **nothing),
-    ])  # fmt: skip
+    points = summarize(
+        [
+            row("sgld", "paper", 1.0, unit="rating"),
+            row(asked=4.0),
+            row(asked=0.5),
+            row("gaussian", asked=2.0),
+            row("sgld", "paper"),
+            row("sgd", "none", math.inf, **nothing),
+            row("own-mean", "none", math.inf, **nothing),
+        ]
+    )
     assert [(point.method, point.asked, point.unit) for point in points] == [
-        ("own-mean", math.inf, None), ("sgd", math.inf, None), ("als", 0.5, "user"), ("als", 4.0, "user"),
-        ("gaussian", 2.0, "user"), ("sgld", 1.0, "user"), ("sgld", 1.0, "rating"),
-    ]  # fmt: skip
+        ("own-mean", math.inf, None),
+        ("sgd", math.inf, None),
+        ("als", 0.5, "user"),
+        ("als", 4.0, "user"),
+        ("gaussian", 2.0, "user"),
+        ("sgld", 1.0, "user"),
+        ("sgld", 1.0, "rating"),
+    ]
     assert [point.is_reference for point in points] == [True, True, False, False, False, False, False]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.compare.measure import Parts, measured
+from dpmf.compare.measurement import RankedParts, measure
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
@@ -19,6 +19,7 @@ from dpmf.evaluation.metrics import rmse
 from dpmf.methods import METHODS, SGD
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.ratings import Ratings
+from dpmf.runs.parts import Split
 
 QUICK: dict[str, dict[str, Any]] = {"sgd": {"n_factors": 4, "n_epochs": 3}, "als": {"n_factors": 2, "n_epochs": 2}}
 
@@ -36,10 +37,14 @@ def table(tmp_path: Path) -> Table:
 def test_every_method_is_run_in_the_modes_it_has() -> None:
     points = points_of(["als", "sgld", "objective", "sgd"], ["certified", "paper"], [1.0, math.inf])
     assert [(one.method, one.mode, one.epsilon) for one in points] == [
-        ("als", "certified", 1.0), ("als", "none", math.inf),
-        ("sgld", "certified", 1.0), ("sgld", "paper", 1.0), ("sgld", "none", math.inf),
-        ("objective", "paper", 1.0), ("objective", "none", math.inf),
-    ]  # fmt: skip
+        ("als", "certified", 1.0),
+        ("als", "none", math.inf),
+        ("sgld", "certified", 1.0),
+        ("sgld", "paper", 1.0),
+        ("sgld", "none", math.inf),
+        ("objective", "paper", 1.0),
+        ("objective", "none", math.inf),
+    ]
     assert Setting("objective", "certified", 1.0) in points_of(["objective"], ["certified"], [1.0], with_profiles=True)
 
 
@@ -93,8 +98,9 @@ def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
 
 
 def test_splits_and_neighbours_are_those_asked_for(small_ratings: Ratings, table: Table) -> None:
-    plan = plan_of(1.0, repeats=1, how="per-user", holdout=0.3, neighbours="replace", methods=("als", "sketch"),
-                   settings={**QUICK, "sketch": {"n_epochs": 1}})  # fmt: skip
+    points = *points_of(["als"], ["certified"], [1.0]), *points_of(["sketch"], ["paper"], [1.0])
+    settings = {**QUICK, "sketch": {"n_epochs": 1}}
+    plan = Sweep(points, repeats=1, how="per-user", holdout=0.3, neighbours="replace", settings=settings)
     rows = {(row.method, row.mode): row for row in sweep(plan, small_ratings, table, n_threads=1)}
     train, test = small_ratings.split(0.3, seed=0, how="per-user")
     assert rows[OWN_MEAN, "none"].rmse == rmse(baseline_errors(train, test))
@@ -118,8 +124,8 @@ def test_a_run_that_diverges_is_not_a_result(small_ratings: Ratings, table: Tabl
 
 
 def test_lists_are_made_for_the_same_people_every_time(small_ratings: Ratings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmf.compare.measure.MOST_RANKED", 10)
-    first, again, other = (Parts.of(small_ratings, holdout=0.2, seed=seed) for seed in (1, 1, 2))
+    monkeypatch.setattr("dpmf.compare.measurement.MOST_RANKED", 10)
+    first, again, other = (RankedParts.of(small_ratings, Split(0.2, seed=seed)) for seed in (1, 1, 2))
     assert np.count_nonzero(np.diff(first.ranked.indptr)) == 10
     assert (first.ranked.indptr == again.ranked.indptr).all()
     assert (first.ranked.indptr != other.ranked.indptr).any()
@@ -138,7 +144,7 @@ def test_what_is_compiled_is_not_timed(
         return fit(self, ratings, **how)
 
     monkeypatch.setattr(kind, "fit", counted)
-    settings = {"sgd": QUICK["sgd"], method: {"n_epochs": 2}}
+    settings = {"sgd": QUICK["sgd"], method: {"n_epochs": 1}}
     modes = ["certified"] if method == "als" else ["certified", "paper"]
     plan = Sweep(points_of([method], modes, [5.0, 9.0]), repeats=1, settings=settings)
     assert not any(row.error for row in sweep(plan, small_ratings, table, n_threads=1))
@@ -148,16 +154,16 @@ def test_what_is_compiled_is_not_timed(
     )
 
 
-def test_private_rows_carry_the_whole_promise_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
-    plan = plan_of(1.0, methods=("als", "objective"), repeats=1, delta=1e-5)
+def test_private_rows_carry_the_whole_guarantee_and_noise_has_no_seed(small_ratings: Ratings, table: Table) -> None:
+    plan = plan_of(50.0, methods=("als", "objective"), repeats=1, delta=1e-5)
     rows = {row.method: row for row in sweep(plan, small_ratings, table, n_threads=1)}
     again = {row.method: row for row in sweep(plan, small_ratings, Table(table.path.with_name("b.csv")), n_threads=1)}
     als, claim = rows["als"], rows["objective"]
-    assert (als.epsilon, als.delta, als.unit, als.certified) == (1.0, 1e-5, "user", True)
+    assert (als.epsilon, als.delta, als.unit, als.certified) == (50.0, 1e-5, "user", True)
     assert als.guarantee["events"]
     assert (claim.mode, claim.unit, claim.neighbours, claim.certified) == ("paper", "rating", "replace", False)
     assert claim.guarantee["assumptions"]
-    assert als.rmse != again["als"].rmse
+    assert als.rmse != again["als"].rmse  # at a small epsilon, noise may leave nothing of either
     assert rows["sgd"].rmse == again["sgd"].rmse
     assert rows["sgd"].guarantee == {}
 
@@ -168,8 +174,9 @@ def test_only_the_first_repeat_is_timed_and_threads_do_not_change_results(small_
     together = sweep(plan_of(1.0, 5.0, **settings), small_ratings, Table(table.path.with_name("b.csv")), n_threads=2)
     trained = [row for row in together if row.method not in (OWN_MEAN, POPULAR)]
     assert {(row.repeat, row.seconds is None, row.peak_memory is None) for row in trained} == {
-        (0, False, False), (1, True, True)
-    }  # fmt: skip
+        (0, False, False),
+        (1, True, True),
+    }
     assert {row.key: row.rmse for row in alone} == {row.key: row.rmse for row in together}
     assert {row.repeat for row in alone if row.seconds is not None} == {0}
     assert not any(row.certified for row in alone)  # the noise had a seed
@@ -180,11 +187,11 @@ def test_nothing_is_run_twice_and_more_can_be_added(
 ) -> None:
     ran: list[str] = []
 
-    def counted(method: Any, parts: Any, row: Row, **how: Any) -> Row:
+    def counted(method: Any, parts: Any, row: Row, *how: Any, **more: Any) -> Row:
         ran.append(f"{row.method} {row.asked:g} {row.repeat}")
-        return measured(method, parts, row, **how)
+        return measure(method, parts, row, *how, **more)
 
-    monkeypatch.setattr("dpmf.compare.sweep.measured", counted)
+    monkeypatch.setattr("dpmf.compare.sweep.measure", counted)
     sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert ran == ["sgd inf 0", "als 1 0"]
     first = table.path.read_bytes()
@@ -218,7 +225,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
         raise InvalidArgument("it has diverged")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpmf.compare.sweep.measured", broken)
+        patch.setattr("dpmf.compare.sweep.measure", broken)
         rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert {row.error for row in rows} == {"", "it has diverged"}
     rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)

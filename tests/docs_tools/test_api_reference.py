@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from docs_tools.method_reference import with_methods
 
 import dpmf
 
@@ -13,7 +14,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "api"
 DESCRIBED = {
     name: page.name
     for page in PAGES.glob("*.md")
-    for name in re.findall(r"^::: dpmf\.(\w+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for name in re.findall(r"^::: dpmf\.(\w+)$", with_methods(page.read_text(encoding="utf-8")), flags=re.MULTILINE)
 }
 
 

@@ -1,4 +1,4 @@
-"""A figure: its rows, picture and verdict; what an interruption leaves."""
+"""A figure: its rows, plot and verdict, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path
     assert (first, then) == ([1, 2], [3])
 
 
-def test_another_seed_does_not_take_up_what_was_kept(tmp_path: Path) -> None:
+def test_another_seed_does_not_resume_the_journal(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(_figure([], breaks_at=3), Run("made", tmp_path / "f"), "")
     then: list[int] = []
@@ -75,7 +75,7 @@ def test_rows_are_drawn_and_judged_again_without_measuring(tmp_path: Path) -> No
     assert (facts["held"], facts["command"]) == (False, "the command")
 
 
-def test_nothing_can_be_drawn_again_that_was_not_made(tmp_path: Path) -> None:
+def test_redrawing_needs_an_earlier_run(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="make the figure first"):
         remake(_figure([]), Run("made", tmp_path / "f"))
 
@@ -97,5 +97,9 @@ def test_the_list_has_every_figure_once(capsys: pytest.CaptureFixture[str]) -> N
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "mugdho2023"
     assert [line.split("  ")[1].strip() for line in shown[1:]] == [
-        "figure1 … figure3", "figure4 … figure6", "figure7 … figure15", "figure16 … figure18", "steps",
-    ]  # fmt: skip
+        "figure1 … figure3",
+        "figure4 … figure6",
+        "figure7 … figure15",
+        "figure16 … figure18",
+        "steps",
+    ]

@@ -93,9 +93,14 @@ def implicit_figures(ratings: Ratings, n_factors: int, n_threads: int) -> dict[s
     n_ratings, both = found
     meeting = both.meeting()
     figures = (
-        n_ratings, len(both.implicit), iteration_seconds(both.dpmf), iteration_seconds(both.implicit),
-        meeting.dpmf_seconds, meeting.implicit_seconds, meeting.implicit_seconds / max(meeting.dpmf_seconds, 1e-9),
-    )  # fmt: skip
+        n_ratings,
+        len(both.implicit),
+        iteration_seconds(both.dpmf),
+        iteration_seconds(both.implicit),
+        meeting.dpmf_seconds,
+        meeting.implicit_seconds,
+        meeting.implicit_seconds / max(meeting.dpmf_seconds, 1e-9),
+    )
     return dict(zip(_RACE_FIGURES, figures, strict=True))
 
 
@@ -130,10 +135,9 @@ def users_to_race(ratings: Ratings, n_factors: int) -> int:
 def ask(peer: str, arguments: list[str], environment: dict[str, str] | None = None) -> Any:
     """Run Python with these arguments and return the JSON that it prints after the word RESULT, or None."""
     # -P: what happens to lie in the current folder is no peer.
-    done = subprocess.run(
-        [sys.executable, "-P", "-W", "ignore", *arguments],
-        env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    line = [sys.executable, "-P", "-W", "ignore", *arguments]
+    surroundings = {**os.environ, **(environment or {})}
+    done = subprocess.run(line, env=surroundings, capture_output=True, text=True, check=False)
     results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if results:
         return json.loads(results[-1].removeprefix("RESULT "))

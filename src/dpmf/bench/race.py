@@ -82,8 +82,8 @@ def race(
     Args:
         ratings: the pairs observed.
         n_factors, alpha, regularization, seed, n_threads: as in `factorize_observations`, for both.
-        n_iterations: of each; as many as implicit has by default.
-        seconds: no iteration begins when both together have taken so many.
+        n_iterations: of each; the default is that of implicit.
+        seconds: no iteration begins after both together have taken this long.
     """
     from implicit.cpu.als import AlternatingLeastSquares
     from scipy.sparse import csr_matrix
@@ -92,9 +92,14 @@ def race(
     ours: list[Point] = []
     theirs: list[Point] = []
     peer = AlternatingLeastSquares(
-        factors=n_factors, regularization=regularization, alpha=1.0, iterations=1, use_cg=True, num_threads=n_threads,
+        factors=n_factors,
+        regularization=regularization,
+        alpha=1.0,
+        iterations=1,
+        use_cg=True,
+        num_threads=n_threads,
         random_state=seed,
-    )  # fmt: skip
+    )
     # What it calls a confidence is the whole weight of an observed pair: 1 + alpha r.
     confidences = csr_matrix(
         (1 + np.float32(alpha) * ratings.values, ratings.items, ratings.indptr),
@@ -107,7 +112,7 @@ def race(
 
     def take_turns(record: EpochRecord) -> bool:
         ours.append(Point(_last(ours) + record.seconds, record.train_rmse**2 * len(ratings)))
-        peer.fit(confidences, show_progress=False, callback=add_theirs)  # goes on from the factors it has
+        peer.fit(confidences, show_progress=False, callback=add_theirs)  # resumes from the factors it has
         return _last(ours) + _last(theirs) >= seconds
 
     small = Ratings.of([1, 1, 2], [1, 2, 2], [1, 1, 1], scale=(0, 1))

@@ -29,10 +29,15 @@ def serving_speed(
     """Return people per second: top 10 of all items, fold-in from 50 ratings each; None for a peer not installed."""
     rng = np.random.default_rng(0)
     release = Release(
-        Items.of(np.arange(n_items)), Scale(1, 5), 3.5,
-        rng.normal(0, 0.3, (n_items, n_factors)).astype(np.float32), rng.normal(0, 0.3, n_items).astype(np.float32),
-        Ridge(1.0, 1.0), {}, Guarantee.none(),
-    )  # fmt: skip
+        items=Items.of(np.arange(n_items)),
+        scale=Scale(1, 5),
+        mean=3.5,
+        item_factors=rng.normal(0, 0.3, (n_items, n_factors)).astype(np.float32),
+        item_biases=rng.normal(0, 0.3, n_items).astype(np.float32),
+        ridge=Ridge(1.0, 1.0),
+        configuration={},
+        guarantee=Guarantee.none(),
+    )
     people = rng.normal(0, 0.3, (n_people, n_factors)).astype(np.float32)
     count = min(_RATINGS_PER_PERSON, n_items)
     indptr = np.arange(n_people + 1) * count
@@ -40,11 +45,14 @@ def serving_speed(
     items = items.astype(np.int32).ravel()
     values = rng.integers(1, 6, len(items)).astype(np.float32)
     biases = np.zeros(n_people, np.float32)
+
+    def recommend() -> object:
+        return recommend_many(release, people, biases, indptr, items, 10, n_threads=n_threads)
+
     figures: dict[str, float | None] = {
-        "recommend": n_people / _best(lambda: recommend_many(
-            release, people, biases, indptr, items, 10, n_threads=n_threads)),
+        "recommend": n_people / _best(recommend),
         "fold_in": n_people / _best(lambda: fold_in_many(release, indptr, items, values, n_threads)),
-    }  # fmt: skip
+    }
     if peers:
         figures |= _implicit(release, people, indptr, items, values, n_threads)
     return figures

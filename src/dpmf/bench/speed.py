@@ -2,7 +2,7 @@
 
 The limit ("roofline") is the training kernel itself, in float32, on rows that never leave the first-level cache: one
 user and four items per thread. With few factors it is no limit: every update of the one user waits for the last one,
-while real blocks have other users to go on with. What several threads make of it that share nothing at all shows how
+while real blocks have other users in the meantime. What several threads make of it that share nothing at all shows how
 much more than one processor the machine gives: a virtual machine does not always give two whole ones.
 
 >>> roofline(16, n_threads=1, seconds=0.01) > 0
@@ -100,18 +100,24 @@ def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads
 
 
 def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> float:
-    """Return the updates per second of the best epoch, of as many as asked for and a second of them at least."""
+    """Return the updates per second of the best epoch, over the number asked for, and for a second at least."""
     epoch = _epochs(ratings, grid, n_factors, packed=False)
     return max(turn[""] for turn in in_turns({"": lambda: epoch(n_threads)}, epochs))
 
 
 def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) -> Callable[[int], float]:
-    """Return what runs an epoch on so many threads and returns its updates per second."""
+    """Return a function that runs an epoch on a number of threads and returns its updates per second."""
     unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
     state = Descent.start(
-        grid, ratings.user_ids.keys, ratings.catalogue.ids.keys, n_factors=n_factors,
-        sd=(0.05 * unit) ** 0.5 / n_factors**0.25, unit=unit, seed=0, packed=packed,
-    )  # fmt: skip
+        grid,
+        ratings.user_ids.keys,
+        ratings.catalogue.ids.keys,
+        n_factors=n_factors,
+        sd=(0.05 * unit) ** 0.5 / n_factors**0.25,
+        unit=unit,
+        seed=0,
+        packed=packed,
+    )
     numbers = count()
     return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, ThreadExecutor(n_threads)).seconds
 
@@ -140,7 +146,7 @@ def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:
 
 
 def first_users(ratings: Ratings, most: int | None) -> Ratings:
-    """Return the ratings of the first so many users, without the rest, or all of them."""
+    """Return the ratings of the first users only, `most` of them; all ratings for None."""
     if most is None or most >= ratings.n_users:
         return ratings
     end = ratings.indptr[most]

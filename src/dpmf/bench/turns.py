@@ -1,4 +1,4 @@
-"""Measuring several things side by side on a machine that is not ours alone.
+"""Side-by-side measurements on a machine that is not ours alone.
 
 A shared machine runs faster in one second than in the next. So things that are to be compared take turns, and are
 compared within a turn. A virtual machine even stands still while its host gives the processor to somebody else. Linux
@@ -24,12 +24,12 @@ _STEAL = 8  # its place in the line of all processors, after the name
 
 
 def in_turns(kinds: Mapping[str, Callable[[], float]], rounds: int, least_seconds: float = 1.0) -> list[Turn]:
-    """Return what every kind measures in each of so many turns, more if they are short.
+    """Return what every kind measures in each turn, of which there are more if they are short.
 
     Args:
         kinds: what to measure, by name.
-        rounds: how many turns are needed. As long as too many are disturbed others follow, up to four times as many in
-            all; the least disturbed count then.
+        rounds: how many turns are needed. While too many of them are disturbed others follow, up to four times the
+            number; then the least disturbed count.
         least_seconds: how long to measure each kind at least.
     """
     for run in kinds.values():

@@ -28,9 +28,17 @@ from dpmf.errors import InvalidArgument
 @data_options
 @json_option
 def bench(
-    data: str, factors: str, epochs: int, threads: int | None, users: int | None, libmf: Path | None, peers: bool,
-    serving: bool, as_json: bool, **reading: Any,
-) -> None:  # fmt: skip
+    data: str,
+    factors: str,
+    epochs: int,
+    threads: int | None,
+    users: int | None,
+    libmf: Path | None,
+    peers: bool,
+    serving: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
     """Measure the engine on DATA: against this machine's own limit, and against peers in the same run."""
     from dpmf.bench.peers import MOST_RACING_FACTORS
     from dpmf.bench.serving import serving_speed
@@ -70,14 +78,29 @@ def bench(
 
 
 _TITLES = (
-    "factors", "dpmf", "one thread", "over one", "limit", "limit over one", "of the limit", "bfloat16", "of the limit",
-    "LIBMF", "over LIBMF",
-)  # fmt: skip
+    "factors",
+    "dpmf",
+    "one thread",
+    "over one",
+    "limit",
+    "limit over one",
+    "of the limit",
+    "bfloat16",
+    "of the limit",
+    "LIBMF",
+    "over LIBMF",
+)
 _KINDS = ("", "one_thread_", "roofline_", "bfloat16_")
 _RACE_TITLES = (
-    "factors", "ratings", "iterations", "dpmf, s each", "implicit, s each", "dpmf, s in all", "implicit, s in all",
+    "factors",
+    "ratings",
+    "iterations",
+    "dpmf, s each",
+    "implicit, s each",
+    "dpmf, s total",
+    "implicit, s total",
     "over implicit",
-)  # fmt: skip
+)
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
@@ -100,9 +123,11 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
 
 def _race_cells(row: dict[str, Any]) -> tuple[object, ...]:
     seconds = (
-        "als_iteration_seconds", "implicit_iteration_seconds", "als_seconds_to_objective",
+        "als_iteration_seconds",
+        "implicit_iteration_seconds",
+        "als_seconds_to_objective",
         "implicit_seconds_to_objective",
-    )  # fmt: skip
+    )
     ratio = row["als_over_implicit"]
     return (
         row["factors"],

@@ -5,76 +5,153 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, data_options, parse_settings, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
-from dpmf.cli.train_objective import check_profiles, profile_options, read_profiles
+from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.errors import InvalidArgument
+from dpmf.methods import METHODS
 
 if TYPE_CHECKING:
     from dpmf.compare.results import Row
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is compared."""
+
+    methods: str | None
+    epsilons: str
+    delta: float
+    modes: str
+    neighbours: str
+    items_public: bool
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    """How often, on which splits."""
+
+    repeats: int
+    holdout: float
+    how: str
+    seed: int
+
+
 @click.command()
 @click.argument("data")
-@click.option("--methods", default="als,sgld,gaussian,objective,sketch", show_default=True, metavar="NAME,…",
-              help="What to compare; sgd, which is not private, is always there.")  # fmt: skip
-@click.option("--epsilons", default="0.5,1,2,5,10,20", show_default=True, metavar="E,…",
-              help="Privacy budgets; inf runs a method without privacy.")  # fmt: skip
-@click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D",
-              help="Of certified runs; claims have those of the paper.")  # fmt: skip
-@click.option("--modes", default="certified,paper", show_default=True, metavar="MODE,…",
-              help="Proven here, claimed by a paper, or both.")  # fmt: skip
-@click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove", show_default=True,
-              help="Which data sets should look alike, in certified runs.")  # fmt: skip
+@click.option(
+    "--methods",
+    show_default="all that can be private",
+    metavar="NAME,…",
+    help="What to compare; sgd, which is not private, is always there.",
+)
+@click.option(
+    "--epsilons",
+    default="0.5,1,2,5,10,20",
+    show_default=True,
+    metavar="E,…",
+    help="Privacy budgets; inf runs a method without privacy.",
+)
+@click.option(
+    "--delta",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    metavar="D",
+    help="Of certified runs; claims have those of the paper.",
+)
+@click.option(
+    "--modes",
+    default="certified,paper",
+    show_default=True,
+    metavar="MODE,…",
+    help="Proven here, claimed by a paper, or both.",
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="Which data sets should look alike, in certified runs.",
+)
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @profile_options
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, metavar="N",
-              help="Runs of each, with a split, a start and noise of its own.")  # fmt: skip
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Runs of each, with a split, a start and noise of its own.",
+)
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="What part to test on.")
 @split_option
-@click.option("--seed", type=click.IntRange(0, (1 << 63) - 2000), default=0, show_default=True,
-              help="Of the first split and start; further repeats have the next. Noise is never seeded.")  # fmt: skip
+@click.option(
+    "--seed",
+    type=click.IntRange(0, (1 << 63) - 2000),
+    default=0,
+    show_default=True,
+    help="Of the first split and start; further repeats have the next. Noise is never seeded.",
+)
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
-@click.option("--jobs", type=int, metavar="N",
-              help="Runs side by side after the first repeat, which is timed; one per thread by default.")  # fmt: skip
+@click.option(
+    "--jobs",
+    type=int,
+    metavar="N",
+    help="Runs side by side after the first repeat, which is timed; one per thread by default.",
+)
 @click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for rows and report, comparison-NAME by default; what it has is not run again.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for rows and report, comparison-NAME by default; what it has is not run again.",
+)
 @data_options
 @json_option
+@grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions)
 def compare(
-    data: str, methods: str, epsilons: str, delta: float, modes: str, neighbours: str, items_public: bool,
-    profiles: Path | None, profiles_epsilon: float | None, profiles_public: bool, repeats: int, holdout: float,
-    how: str, seed: int, threads: int | None, jobs: int | None, settings: tuple[str, ...], out: Path | None,
-    as_json: bool, **reading: Any,
-) -> None:  # fmt: skip
+    data: str,
+    asked: _Asked,
+    repeated: _Repeated,
+    profiles: ProfileOptions,
+    threads: int | None,
+    jobs: int | None,
+    out: Path | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
     """Compare methods on DATA: accuracy against privacy, with a report.
 
-    Runs every method at every epsilon, several times, and writes rows as they come. The same command goes on after an
-    interruption.
+    Runs every method at every epsilon, several times, and writes rows as they come. After an interruption, the same
+    command resumes.
     """
-    check_holdout(holdout, how)
+    check_holdout(repeated.holdout, repeated.how)
     from dpmf.compare.comparison import Comparison
     from dpmf.compare.report import write_report
     from dpmf.compare.sweep import Sweep, points_of
     from dpmf.engine.threads import thread_count
 
-    names = _names("--methods", methods)
-    if profiles is not None or profiles_epsilon is not None or profiles_public:
-        method = "objective" if "objective" in names else names[0]
-        mode = "certified" if "certified" in _modes(modes) else "paper"
-        check_profiles(method, mode, 1.0, profiles, profiles_epsilon, profiles_public)
-    points = points_of(names, _modes(modes), _epsilons(epsilons), with_profiles=profiles is not None)
+    names, modes = _methods(asked.methods), _modes(asked.modes)
+    check_profiles(names, "certified" if "certified" in modes else "paper", profiles, required=False)
+    points = points_of(names, modes, _epsilons(asked.epsilons), with_profiles=profiles.profiles is not None)
     plan = Sweep(
-        points, repeats, holdout, how, seed, delta, neighbours, items_public, _settings(settings),
-        read_profiles(profiles, profiles_epsilon, profiles_public, delta),
-    )  # fmt: skip
+        points,
+        **vars(repeated),
+        delta=asked.delta,
+        neighbours=asked.neighbours,
+        items_public=asked.items_public,
+        settings=_settings(asked.settings),
+        profiles=read_profiles(profiles, asked.delta),
+    )
     thread_count(threads)
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"--jobs {jobs}: give a whole number from 1 on")
@@ -92,8 +169,9 @@ def compare(
         print_json(_report(rows, report, picture))
     else:
         _print(rows, report, picture)
-        if any(point.method == "objective" for point in points) and profiles is None:
-            say("objective is run as the paper claims only: to be certified it needs --profiles")
+        for name in dict.fromkeys(point.method for point in points):
+            if METHODS[name].takes.get("profiles") and profiles.profiles is None:
+                say(f"{name} is run as the paper claims only: to be certified it needs --profiles")
     private = [row for row in rows if row.mode != "none"]
     if private and all(row.error for row in private):
         raise InvalidArgument(f"no private run has ended, the first because: {private[0].error}")
@@ -127,12 +205,13 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 
 
 def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
-    from dpmf.compare.report.tables import BRIEF, brief, by_promise
+    from dpmf.compare.report.tables import BRIEF, brief, by_guarantee
     from dpmf.compare.summary import summarize
 
     points = summarize(rows)
-    for promise, cells in by_promise(points, brief).items():
-        print_table(promise.text[0].upper() + promise.text[1:], BRIEF, [[cell.text for cell in row] for row in cells])
+    for guarantee, cells in by_guarantee(points, brief).items():
+        heading = guarantee.text[0].upper() + guarantee.text[1:]
+        print_table(heading, BRIEF, [[cell.text for cell in row] for row in cells])
     for point in points:
         for error in point.errors:
             say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")
@@ -149,6 +228,12 @@ def _names(option: str, given: str) -> list[str]:
     if not names:
         raise InvalidArgument(f"{option} {given!r} names nothing: give names with commas between")
     return names
+
+
+def _methods(given: str | None) -> list[str]:
+    if given is None:
+        return [name for name, method in METHODS.items() if method.modes]
+    return _names("--methods", given)
 
 
 def _modes(given: str) -> list[str]:

@@ -34,31 +34,37 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:
         )
     private, open_run = shown.runs[5.0], shown.runs[math.inf]
     if as_json:
-        print_json({
-            **private.accuracy,
-            "mode": private.model.guarantee.mode,
-            "epsilon": private.model.guarantee.epsilon,
-            "rmse_by_epsilon": {f"{epsilon:g}": run.accuracy["rmse"] for epsilon, run in shown.runs.items()},
-            "recommendations": [one._asdict() for one, _ in shown.recommendations],
-            "out": str(shown.release),
-            "picture": None if shown.picture is None else str(shown.picture),
-        })  # fmt: skip
+        print_json(
+            {
+                **private.accuracy,
+                "mode": private.model.guarantee.mode,
+                "epsilon": private.model.guarantee.epsilon,
+                "rmse_by_epsilon": {f"{epsilon:g}": run.accuracy["rmse"] for epsilon, run in shown.runs.items()},
+                "recommendations": [one._asdict() for one, _ in shown.recommendations],
+                "out": str(shown.release),
+                "picture": None if shown.picture is None else str(shown.picture),
+            }
+        )
         return
     n_users = len(private.model.user_ids)
     say(f"Trained on {private.n_ratings:,} synthetic ratings of {n_users:,} users in {private.seconds:.1f} s.\n")
     rows = [
         ("per-user mean (uses no one else's data)", private.accuracy["baseline_rmse"]),
-        *((f"als, epsilon {epsilon:g} (private)", run.accuracy["rmse"])
-          for epsilon, run in shown.runs.items() if math.isfinite(epsilon)),
+        *(
+            (f"als, epsilon {epsilon:g} (private)", run.accuracy["rmse"])
+            for epsilon, run in shown.runs.items()
+            if math.isfinite(epsilon)
+        ),
         ("als, no noise (not private)", open_run.accuracy["rmse"]),
-    ]  # fmt: skip
+    ]
     print_table("Error on held-out ratings (rmse, smaller is better)", ("", "rmse"), rows)
     say(METRICS_NOTE, "dim")
     print_table("One user's ratings, which never leave their device", ("title", "rating"), list(shown.ratings.items()))
     print_table(
-        "Recommendations computed on their device from the release", ("title", "genres", "expected rating"),
+        "Recommendations computed on their device from the release",
+        ("title", "genres", "expected rating"),
         [(one.title, genres, one.score) for one, genres in shown.recommendations],
-    )  # fmt: skip
+    )
     say(f"Guarantee: {private.model.guarantee}", "bold")
     say("`dpmf explain` puts it in plain words; `dpmf verify` recomputes it.", "dim")
     say(f"\nRelease saved in {shown.release}" + (f", picture in {shown.picture}" if shown.picture else ""))

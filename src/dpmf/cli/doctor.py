@@ -15,9 +15,18 @@ from dpmf import __version__
 from dpmf.cli.output import json_option, print_json, print_table
 
 _PACKAGES = (
-    "numpy", "scipy", "numba", "llvmlite", "duckdb", "safetensors", "dp-accounting", "cryptography", "click", "rich",
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "duckdb",
+    "safetensors",
+    "dp-accounting",
+    "cryptography",
+    "click",
+    "rich",
     "matplotlib",
-)  # fmt: skip
+)
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 

@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -132,15 +131,6 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
 def was_given(option: str) -> bool:
     """Tell whether an option of the command that runs was given, rather than left at its default."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
-
-
-def check_apart(folders: Mapping[str, Path | None]) -> None:
-    """Refuse folders that are the same or inside each other: what is sensitive must not lie in what is published."""
-    given = [(option, folder.resolve()) for option, folder in folders.items() if folder is not None]
-    for option, folder in given:
-        for other, outer in given:
-            if option != other and folder.is_relative_to(outer):
-                raise InvalidArgument(f"{option} {folder} lies in {other} {outer}: choose folders that are apart")
 
 
 def check_holdout(holdout: float, how: str) -> None:

@@ -67,9 +67,15 @@ def progress(description: str, total: int | None) -> Iterator[Callable[..., None
 
     console = Console(stderr=True)
     bar = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(), console=console, disable=not console.is_terminal, transient=True,
-    )  # fmt: skip
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    )
     with bar:
         task = bar.add_task(description, total=total, note="")
         yield lambda done, note, total=total: bar.update(task, completed=done, note=note, total=total)

@@ -33,8 +33,13 @@ def plot() -> None:
 
 @plot.command()
 @_folder
-@click.option("--metric", type=click.Choice(["rmse", "mae", "recall", "ndcg", "kld"]), default="rmse",
-              show_default=True, help="What to draw against epsilon.")  # fmt: skip
+@click.option(
+    "--metric",
+    type=click.Choice(["rmse", "mae", "recall", "ndcg", "kld"]),
+    default="rmse",
+    show_default=True,
+    help="What to draw against epsilon.",
+)
 @picture_options
 def accuracy(source: Path, metric: str, size: str | None, out: Path, **asked: Any) -> None:
     """Draw accuracy against epsilon, from RESULTS of `dpmf compare`; users and ratings in panels of their own."""
@@ -83,9 +88,12 @@ def errors(source: Path, epsilon: float | None, size: str | None, out: Path, **a
 
     rows = rows_of(source)
     picture = panels(
-        rows, "error_cdf", lambda unit, ax: error_distribution(rows, unit, ax, epsilon=epsilon),
-        epsilon=epsilon, size=inches,
-    )  # fmt: skip
+        rows,
+        "error_cdf",
+        lambda unit, ax: error_distribution(rows, unit, ax, epsilon=epsilon),
+        epsilon=epsilon,
+        size=inches,
+    )
     finish(picture, _curves(picture, "sizes", "shares"), out=out, **asked)
 
 
@@ -109,8 +117,13 @@ def budget(sources: tuple[Path, ...], size: str | None, out: Path, **asked: Any)
 
 @plot.command()
 @click.argument("source", metavar="MODEL", type=click.Path(path_type=Path))
-@click.option("--user-budgets", type=click.Path(path_type=Path), required=True, metavar="FILE",
-              help="CSV of user,epsilon: the list that the model was trained with.")  # fmt: skip
+@click.option(
+    "--user-budgets",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="CSV of user,epsilon: the list that the model was trained with.",
+)
 @picture_options
 def personal(source: Path, user_budgets: Path, size: str | None, out: Path, **asked: Any) -> None:
     """Draw how many users of a certified MODEL pay how much. Sensitive."""
@@ -154,9 +167,7 @@ def spectrum(sources: tuple[Path, ...], size: str | None, out: Path, **asked: An
 @click.argument("data")
 @data_options
 @picture_options
-def popularity(
-    data: str, size: str | None, out: Path, title: str | None, as_json: bool, **reading: Any
-) -> None:  # fmt: skip
+def popularity(data: str, size: str | None, out: Path, title: str | None, as_json: bool, **reading: Any) -> None:
     """Draw how the ratings in DATA are distributed over items."""
     inches = check_picture(out, size)
     import numpy as np

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.groups import all_of
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, say
 from dpmf.errors import InvalidArgument
 
@@ -27,20 +28,20 @@ _MADE_BY = {
     "model": "models (`dpmf train --model`)",
     "release": "releases (`dpmf train --out`)",
 }
-_OPTIONS = (
-    click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE",
-                 help="Where to save the picture: .png, .svg or .pdf."),
-    click.option("--title", metavar="TEXT", help="What to write above it."),
-    click.option("--size", metavar="WxH", help="Width and height in inches, such as 7x5."),
-    json_option,
-)  # fmt: skip
-
-
-def picture_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the picture goes; `check_picture` and `finish` take them."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+picture_options = all_of(
+    [
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            required=True,
+            metavar="FILE",
+            help="Where to save the picture: .png, .svg or .pdf.",
+        ),
+        click.option("--title", metavar="TEXT", help="What to write above it."),
+        click.option("--size", metavar="WxH", help="Width and height in inches, such as 7x5."),
+        json_option,
+    ]
+)
 
 
 def check_picture(out: Path, size: str | None) -> tuple[float, float] | None:

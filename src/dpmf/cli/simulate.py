@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpmf.cli.options import check_apart, check_holdout, data_options, read_ratings, was_given
+from dpmf.cli.options import check_holdout, data_options, read_ratings, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
@@ -137,6 +137,7 @@ def simulate(
     from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
+    from dpmf.runs.outputs import check_apart
 
     thread_count(threads)
     settings = {name: others.pop(name) for name in _SETTINGS}

@@ -4,95 +4,160 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dpmf.cli.options import was_given
+from dpmf.cli.groups import all_of
 from dpmf.errors import InvalidArgument
+from dpmf.methods import METHODS
 
 if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
 
-_PRIVATE = (
-    click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
-    click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
-    click.option("--mode", type=click.Choice(["certified", "paper"]), default="certified", show_default=True,
-                 help="What guarantee: proven here, or claimed by a paper."),
-    click.option("--neighbours", type=click.Choice(["add-remove", "replace"]), default="add-remove",
-                 show_default=True, help="Which data sets should look alike."),
-    click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
-    click.option("--user-budgets", type=click.Path(path_type=Path), metavar="FILE",
-                 help="CSV of user,epsilon: who wants a smaller epsilon than the others."),
-    click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE",
-                 help="Enter what is released here, before it is."),
-    click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
-    click.option("--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."),
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """What to hold out: --holdout and --split."""
+
+    holdout: float | None
+    how: str
 
 
-def private_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that make a run private."""
-    for option in reversed(_PRIVATE):
-        function = option(function)
-    return function
+@dataclass(frozen=True)
+class MethodOptions:
+    """Which method, and its settings."""
+
+    method: str
+    feedback: str
+    factors: int | None
+    epochs: int | None
+    seed: int
+    settings: tuple[str, ...]
 
 
-def check_mode(method: str, mode: str, epsilon: float | None, feedback: str) -> None:
-    """Refuse what a method cannot do at all."""
-    if method != "als" and feedback != "explicit":
-        raise InvalidArgument(f"--feedback {feedback} is refused: {method} learns from ratings only, take --method als")
-    if method == "sgd":
-        if epsilon is not None and epsilon != math.inf:
-            raise InvalidArgument(f"--epsilon {epsilon:g} is refused: {method} is not private, whatever the number")
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """What makes a run private."""
+
+    epsilon: float | None
+    delta: float
+    mode: str
+    neighbours: str
+    items_public: bool
+    user_budgets: Path | None
+    ledger_file: Path | None
+    cap: float | None
+
+    @property
+    def kind(self) -> str:
+        """What kind of run is asked for: the mode, or "none" without a finite epsilon."""
+        return self.mode if self.epsilon not in (None, math.inf) else "none"
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Where and when to keep snapshots."""
+
+    checkpoint_folder: Path | None
+    checkpoint_every: int | None
+    checkpoint_minutes: float | None
+    resume: bool
+
+
+private_options = all_of(
+    [
+        click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
+        click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
+        click.option(
+            "--mode",
+            type=click.Choice(["certified", "paper"]),
+            default="certified",
+            show_default=True,
+            help="What guarantee: proven here, or claimed by a paper.",
+        ),
+        click.option(
+            "--neighbours",
+            type=click.Choice(["add-remove", "replace"]),
+            default="add-remove",
+            show_default=True,
+            help="Which data sets should look alike.",
+        ),
+        click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
+        click.option(
+            "--user-budgets",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="CSV of user,epsilon: who wants a smaller epsilon than the others.",
+        ),
+        click.option(
+            "--ledger",
+            "ledger_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Enter what is released here, before it is.",
+        ),
+        click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
+        click.option(
+            "--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."
+        ),
+    ]
+)
+
+
+def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:
+    """Refuse what a method cannot do, before anything is read or made."""
+    name, method, epsilon = asked.method, METHODS[asked.method], privacy.epsilon
+    if asked.feedback not in method.feedbacks:
+        able = " or ".join(other for other, one in METHODS.items() if asked.feedback in one.feedbacks)
+        raise InvalidArgument(
+            f"--feedback {asked.feedback} is refused: {name} learns from ratings only, take --method {able}"
+        )
+    if not method.modes:
+        _refuse_privacy(name, privacy)
         return
-    if mode == "paper" and method == "als":
-        raise InvalidArgument(f"--mode paper: no paper makes a claim about {method} that could be repeated here")
+    if privacy.mode not in method.modes:
+        raise InvalidArgument(f"--mode {privacy.mode}: no paper makes a claim about {name} that could be repeated here")
     if epsilon is None:
         raise InvalidArgument(
-            f"{method} needs --epsilon: a number such as 1 to be private, or inf, which says explicitly: not private"
+            f"{name} needs --epsilon: a number such as 1 to be private, or inf, which says explicitly: not private"
         )
+    if privacy.kind == "paper":
+        _check_claim(name, privacy)
 
 
-def check_neighbours_and_delta(method: str, mode: str, epsilon: float, neighbours: str) -> None:
-    """Refuse what the promise, or the claim, is not about, if it was asked for and not just left at its default."""
-    claimed = mode == "paper" and epsilon != math.inf
-    if claimed and method in ("sketch", "objective") and was_given("delta"):
-        raise InvalidArgument(f"--delta means nothing for the claim about {method}, which has none: leave it out")
-    if neighbours == "replace" or not was_given("neighbours") or epsilon == math.inf:
-        return
-    if method == "gaussian" and claimed:
-        raise InvalidArgument(f"--neighbours {neighbours}: the claim is about a rating that is replaced")
-    if method == "objective":
-        raise InvalidArgument(f"--neighbours {neighbours}: what objective protects is a rating that is replaced")
-
-
-def refuse_private_options(
-    method: str, items_public: bool, user_budgets: Path | None, ledger: Path | None, cap: float | None
-) -> None:
+def _refuse_privacy(name: str, privacy: PrivacyOptions) -> None:
     """Refuse options of private methods for one that is not."""
-    named = {"--items-public": items_public or None, "--user-budgets": user_budgets, "--ledger": ledger, "--cap": cap}
+    if privacy.epsilon is not None and privacy.epsilon != math.inf:
+        raise InvalidArgument(f"--epsilon {privacy.epsilon:g} is refused: {name} is not private, whatever the number")
+    named = {
+        "--items-public": privacy.items_public or None,
+        "--user-budgets": privacy.user_budgets,
+        "--ledger": privacy.ledger_file,
+        "--cap": privacy.cap,
+    }
     for option, given in named.items():
         if given is not None:
-            raise InvalidArgument(f"{option} is for private methods, and {method} is not private")
+            raise InvalidArgument(f"{option} is for private methods, and {name} is not private")
 
 
-def check_claim(method: str, user_budgets: Path | None, ledger: Path | None, cap: float | None) -> None:
-    """Refuse what a claim cannot do, before anything is made."""
-    if method != "sgld" and user_budgets is not None:
-        raise InvalidArgument(f"--user-budgets: what is claimed about {method} is not about persons, leave it out")
-    if ledger is not None and cap is not None and cap != math.inf:
+def _check_claim(name: str, privacy: PrivacyOptions) -> None:
+    """Refuse what a claim cannot do."""
+    if privacy.user_budgets is not None and not METHODS[name].personal_claim:
+        raise InvalidArgument(f"--user-budgets: what is claimed about {name} is not about persons, leave it out")
+    if privacy.ledger_file is not None and privacy.cap is not None and privacy.cap != math.inf:
         raise InvalidArgument(
-            f"--cap {cap:g}: a claim counts as unbounded, so only a ledger without a cap can record it: --cap inf"
+            f"--cap {privacy.cap:g}: a claim counts as unbounded, so only a ledger without a cap can record it: "
+            "--cap inf"
         )
 
 
 def ledger_of(path: Path | None, cap: float | None, budget: Budget, unit: str) -> Ledger | None:
-    """Return the ledger that was named, made anew if it has to be."""
+    """Return the ledger that was named, created if need be."""
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
 
@@ -133,15 +198,18 @@ def read_user_budgets(path: Path | None) -> dict[str, float] | None:
     return budgets
 
 
-def checkpoint_of(folder: Path | None, every: int | None, minutes: float | None, resume: bool) -> Checkpoint | None:
+def checkpoint_of(
+    checkpoint_folder: Path | None, checkpoint_every: int | None, checkpoint_minutes: float | None, resume: bool
+) -> Checkpoint | None:
     """Return where to keep snapshots, if anywhere."""
     from dpmf.engine.checkpoints import Checkpoint
 
-    if folder is None:
+    if checkpoint_folder is None:
         if resume:
             raise InvalidArgument("--resume needs --checkpoint DIR, the folder with the snapshots")
-        for option, given in (("--checkpoint-every", every), ("--checkpoint-minutes", minutes)):
+        for option, given in (("--checkpoint-every", checkpoint_every), ("--checkpoint-minutes", checkpoint_minutes)):
             if given is not None:
                 raise InvalidArgument(f"{option} needs --checkpoint DIR, the folder to keep snapshots in")
         return None
-    return Checkpoint(folder, 1 if every is None else every, None if minutes is None else 60 * minutes, resume)
+    seconds = None if checkpoint_minutes is None else 60 * checkpoint_minutes
+    return Checkpoint(checkpoint_folder, 1 if checkpoint_every is None else checkpoint_every, seconds, resume)

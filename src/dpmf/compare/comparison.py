@@ -1,7 +1,7 @@
 """A comparison in a folder: what was asked, on what data, with what software; rows beside it; and a report of both.
 
 The folder is for whoever holds the data, and nobody else can read it: figures about held-out ratings are outside any
-guarantee. It remembers what it compares, so that the same command goes on after an interruption, and more epsilons,
+guarantee. It remembers what it compares, so that the same command resumes after an interruption, and more epsilons,
 methods or repeats can be added, but nothing else can be mixed in.
 
 >>> import tempfile

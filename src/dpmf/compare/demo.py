@@ -1,4 +1,4 @@
-"""The whole story on the built-in data: train privately and not, test, release, and one person's recommendations.
+"""A demonstration on built-in data: train privately and not, test, release, and one person's recommendations.
 
 >>> import tempfile
 >>> demo = run_demo(Path(tempfile.mkdtemp()), n_users=80, n_threads=1)
@@ -62,13 +62,11 @@ def run_demo(
 ) -> Demo:
     """Train on synthetic ratings, save release and picture in the folder, and recommend to one person."""
     ratings = make(n_users)
+    methods = {epsilon: ALS(budget=Budget(epsilon), n_factors=_N_FACTORS) for epsilon in EPSILONS}
     runs = {
-        epsilon: train_and_test(
-            ALS(budget=Budget(epsilon), n_factors=_N_FACTORS), ratings,
-            holdout=0.1, n_threads=n_threads, callbacks=callbacks,
-        )
-        for epsilon in EPSILONS
-    }  # fmt: skip
+        epsilon: train_and_test(method, ratings, holdout=0.1, n_threads=n_threads, callbacks=callbacks)
+        for epsilon, method in methods.items()
+    }
     run = runs[_PUBLISHED]
     folder.mkdir(parents=True, exist_ok=True)
     run.model.release.save(folder / "release")

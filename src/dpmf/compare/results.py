@@ -28,7 +28,7 @@ from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.privacy.guarantee import MODES, Guarantee
 
 OWN_MEAN = "own-mean"
-"""The free baseline: everybody's own mean rating, which nobody has to tell anybody."""
+"""The baseline: the per-user mean, which uses no one else's data."""
 POPULAR = "popular"
 """What most people rated, for everybody; not private."""
 NON_PRIVATE = "sgd"
@@ -46,7 +46,7 @@ class Row:
 
     Attributes:
         method: its name on the command line, or one of `REFERENCES`.
-        mode: "certified", "paper", or "none" if nothing is promised.
+        mode: "certified", "paper", or "none" if nothing is guaranteed.
         asked: the epsilon that was asked for; infinity if none.
         repeat: from 0; each has a split, a start and noise of its own.
         seed: of the split and of the start. Noise has none.
@@ -185,21 +185,21 @@ def _row(names: list[str], line: str) -> Row:
     if row.mode not in MODES or not row.asked > 0:
         raise ValueError("mode or epsilon is unknown")
     if not row.error:
-        _check_promise(row)
+        _check_guarantee(row)
     return row
 
 
-def _check_promise(row: Row) -> None:
+def _check_guarantee(row: Row) -> None:
     """Refuse a row that says something else than its own guarantee."""
     if row.mode == "none":
-        promise = Guarantee.none()
+        guarantee = Guarantee.none()
         if row.guarantee:
             raise ValueError("it has a guarantee, and its mode is none")
     else:
-        promise = Guarantee.from_json(row.guarantee)
+        guarantee = Guarantee.from_json(row.guarantee)
     for name in ("mode", "epsilon", "delta", "unit", "neighbours", "certified"):
-        if getattr(row, name) != getattr(promise, name):
-            raise ValueError(f"{name} is {getattr(row, name)}, and the guarantee in it says {getattr(promise, name)}")
+        if getattr(row, name) != getattr(guarantee, name):
+            raise ValueError(f"{name} is {getattr(row, name)}, and the guarantee in it says {getattr(guarantee, name)}")
 
 
 def _text(value: Any) -> str:
@@ -233,12 +233,13 @@ def _check_shape(name: str, content: Any) -> None:
         good = isinstance(content, list) and all(map(_is_number, content))
     else:
         width = _WIDTHS[name]
+        may_miss = _MAY_MISS.get(name, ())
         good = isinstance(content, list) and all(
-            isinstance(one, list) and len(one) == width
-            and all(_is_number(part) or (part is None and place in _MAY_MISS.get(name, ())) for place, part in
-                    enumerate(one))
+            isinstance(one, list)
+            and len(one) == width
+            and all(_is_number(part) or (part is None and place in may_miss) for place, part in enumerate(one))
             for one in content
-        )  # fmt: skip
+        )
     if not good:
         raise ValueError(f"{name} is not of the form that it should have")
 

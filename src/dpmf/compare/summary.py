@@ -21,9 +21,10 @@ from dpmf.compare.results import REFERENCES, Row
 from dpmf.privacy import Guarantee
 
 FIGURES = (
-    "rmse", "mae", "recall", "ndcg", "coverage", "kld", "kld_top_users", "rmse_top_users",
-    "seconds", "epoch_seconds", "peak_memory",
-)  # fmt: skip
+    *("rmse", "mae", "recall", "ndcg", "coverage", "kld", "kld_top_users", "rmse_top_users"),
+    *("seconds", "epoch_seconds", "peak_memory"),
+)
+_SHARED = ("method", "mode", "asked", "epsilon", "delta", "unit", "neighbours", "certified", "guarantee")
 _MODES = ("certified", "paper", "none")
 
 
@@ -90,7 +91,7 @@ def summarize(rows: Iterable[Row]) -> list[Point]:
         kinds: dict[tuple[object, ...], list[Row]] = defaultdict(list)
         for row in alike:
             if not row.error:
-                kinds[promise_of_row(row)].append(row)
+                kinds[guarantee_key(row)].append(row)
         errors = tuple(dict.fromkeys(row.error for row in alike if row.error))
         points += [_point(ended, errors) for ended in kinds.values()] or [_failed(alike[0], errors)]
     return sorted(points, key=_order)
@@ -103,8 +104,8 @@ def is_seeded(row: Row) -> bool:
     return bool(row.guarantee) and Guarantee.from_json(row.guarantee).seeded
 
 
-def promise_of_row(row: Row) -> tuple[str, ...]:
-    """Return all that a row promises, so that equal promises, and no others, are equal."""
+def guarantee_key(row: Row) -> tuple[str, ...]:
+    """Return all that a row guarantees, so that equal guarantees, and no others, are equal."""
     figures = (row.epsilon, row.unit, row.neighbours, row.delta, row.certified)
     return *map(str, figures), json.dumps(row.guarantee, sort_keys=True)
 
@@ -112,23 +113,26 @@ def promise_of_row(row: Row) -> tuple[str, ...]:
 def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:
     values = {name: _finite(getattr(row, name) for row in ended) for name in FIGURES}
     values = {name: found for name, found in values.items() if found}
-    first = ended[0]
     return Point(
-        first.method, first.mode, first.asked, first.epsilon, first.delta, first.unit, first.neighbours,
-        first.certified, len(ended),
+        **_shared(ended[0]),
+        n=len(ended),
         mean={name: _mean(found) for name, found in values.items()},
         least={name: min(found) for name, found in values.items()},
         most={name: max(found) for name, found in values.items()},
         sd={name: statistics.stdev(found) for name, found in values.items() if len(found) > 1},
-        seeded=is_seeded(first), guarantee=first.guarantee, errors=errors, rows=tuple(ended),
-    )  # fmt: skip
+        seeded=is_seeded(ended[0]),
+        errors=errors,
+        rows=tuple(ended),
+    )
 
 
 def _failed(row: Row, errors: tuple[str, ...]) -> Point:
-    return Point(
-        row.method, row.mode, row.asked, row.epsilon, row.delta, row.unit, row.neighbours, row.certified,
-        0, {}, {}, {}, {}, False, row.guarantee, errors,
-    )  # fmt: skip
+    return Point(**_shared(row), n=0, mean={}, least={}, most={}, sd={}, seeded=False, errors=errors)
+
+
+def _shared(row: Row) -> dict[str, Any]:
+    """Return what all repeats have in common."""
+    return {name: getattr(row, name) for name in _SHARED}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Running methods at several epsilons, several times each, with all that is needed to go on after an interruption.
+"""A sweep: methods at several epsilons, several times each, that resumes after an interruption.
 
 Every repeat has a split, a start and noise of its own, the same split for all methods. The first is run one method
 after the other on all threads, and is what time and memory are taken from. In the others, which are not timed, runs go
@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmf.compare.measure import Parts, measured, references, warm_up
+from dpmf.compare.measurement import RankedParts, measure, references, warm_up
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
@@ -32,6 +32,8 @@ from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import EpochRecord
 from dpmf.privacy.budget import DEFAULT_DELTA
 from dpmf.ratings import Ratings
+from dpmf.runs.parts import Split
+from dpmf.runs.training import Arguments
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of runs that have ended, that of all, and what is going on."""
@@ -48,7 +50,7 @@ _FIXED = {  # fields that labels are made from, and what to do instead
 
 @dataclass(frozen=True)
 class Setting:
-    """A method with a promise: what is run once in every repeat.
+    """A method with a guarantee: what is run once in every repeat.
 
     Attributes:
         method: its name on the command line.
@@ -75,10 +77,10 @@ class Sweep:
         repeats: how often each is run.
         holdout, how: what is held out, see `Ratings.split`.
         seed: of the first repeat; each further one has the next.
-        delta, neighbours: of promises. Claims have those of the paper.
+        delta, neighbours: of guarantees. Claims have those of the paper.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         settings: fields of methods, by method.
-        profiles: for certified runs of objective.
+        profiles: for certified runs of methods that take them.
     """
 
     points: tuple[Setting, ...]
@@ -111,12 +113,15 @@ class Sweep:
         return Setting(NON_PRIVATE, "none", math.inf), *self.points
 
     def configured(self, point: Setting, seed: int) -> Method:
-        """Return the method of a point."""
-        mode = point.mode
-        if mode == "none":  # without privacy objective is what its paper has; in the other mode it is gaussian
-            mode = "paper" if point.method == "objective" else "certified"
-        facts: dict[str, Any] = {"neighbours": _neighbours(point, self.neighbours), "items_public": self.items_public}
-        private = METHODS[point.method].private_fields(mode, point.epsilon, self.delta, **facts)
+        """Return the method of a point; claims have the delta and the neighbours of their paper."""
+        kind, certified = METHODS[point.method], point.mode == "certified"
+        private = kind.private_fields(
+            kind.plain_mode if point.mode == "none" else point.mode,
+            point.epsilon,
+            self.delta if certified else None,
+            neighbours=self.neighbours if certified and self.neighbours != "add-remove" else None,
+            items_public=self.items_public,
+        )
         return configure(point.method, {"seed": seed, **private, **self.settings.get(point.method, {})})
 
     def check(self, ratings: Ratings) -> None:
@@ -125,11 +130,6 @@ class Sweep:
             declared(ratings, self.items_public)
         if self.profiles is not None:
             self.profiles.check(ratings)
-
-
-def _neighbours(point: Setting, neighbours: str) -> str:
-    """Return what a promise is about; claims are about what the paper says."""
-    return neighbours if point.mode == "certified" else "add-remove"
 
 
 def points_of(
@@ -141,26 +141,26 @@ def points_of(
         methods: names on the command line.
         modes: "certified", "paper" or both.
         epsilons: infinity runs a method without privacy, once for all modes.
-        with_profiles: whether there are profiles, without which objective cannot be certified.
+        with_profiles: whether there are profiles, without which some methods cannot be certified.
     """
     points: dict[Setting, None] = {}
     for method in methods:
         if method not in METHODS:
             raise InvalidArgument(f"method {method!r} is not known: choose from {', '.join(METHODS)}")
-        if method == NON_PRIVATE:
-            continue  # is run in any case
-        possible = [mode for mode in modes if mode in METHODS[method].modes and _can_run(method, mode, with_profiles)]
+        kind = METHODS[method]
+        if not kind.modes:
+            if method != NON_PRIVATE:  # which is run in any case
+                points[Setting(method, "none", math.inf)] = None
+            continue
+        needing = () if with_profiles else kind.takes.get("profiles", ())
+        possible = [mode for mode in modes if mode in kind.modes and mode not in needing]
         if not possible:
-            remedy = "add paper to --modes, or give --profiles" if method == "objective" else "add certified to --modes"
+            remedy = "add paper to --modes, or give --profiles" if needing else "add certified to --modes"
             raise InvalidArgument(f"{method} has no mode {' or '.join(modes)} here: {remedy}")
         for epsilon in epsilons:
             for mode in possible if math.isfinite(epsilon) else ["none"]:
                 points[Setting(method, mode, epsilon)] = None
     return tuple(points)
-
-
-def _can_run(method: str, mode: str, with_profiles: bool) -> bool:
-    return method != "objective" or mode != "certified" or with_profiles
 
 
 def sweep(
@@ -181,7 +181,7 @@ def sweep(
         ratings: on what.
         table: where rows go as they come.
         n_threads: all CPUs by default.
-        jobs: how many runs go on side by side after the first repeat, which alone is timed; as many as threads by
+        jobs: the number of runs side by side after the first repeat, which alone is timed; one per thread by
             default.
         progress: see `Progress`.
     """
@@ -198,7 +198,7 @@ def sweep(
         unreferenced = not {(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR)} <= done
         if not pending and not unreferenced:
             continue
-        parts = Parts.of(ratings, holdout=plan.holdout, seed=plan.seed + repeat, how=plan.how)
+        parts = RankedParts.of(ratings, Split(plan.holdout, plan.how, plan.seed + repeat))
         if not len(parts.test) or not len(parts.train):
             raise InvalidArgument(f"holdout={plan.holdout:g} leaves nothing to test on or to learn from: change it")
         if unreferenced:
@@ -230,7 +230,7 @@ class _Runs:
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._warm: set[tuple[str, str]] = set()  # methods and modes that are compiled
 
-    def run(self, point: Setting, repeat: int, parts: Parts, n_threads: int, *, alone: bool) -> None:
+    def run(self, point: Setting, repeat: int, parts: RankedParts, n_threads: int, *, alone: bool) -> None:
         """Run one, and write its row."""
         seed = self._plan.seed + repeat
         row = Row(point.method, point.mode, point.epsilon, repeat, seed)
@@ -242,13 +242,14 @@ class _Runs:
             self._tell(f"{name}: epoch {record.epoch}")
 
         profiles = self._plan.profiles if point.mode == "certified" else None
+        arguments = Arguments(n_threads, [after], profiles=profiles)
         try:
             self._tell(name)
             method = self._plan.configured(point, seed)
             if alone and (point.method, point.mode) not in self._warm:
                 self._warm.add((point.method, point.mode))
-                warm_up(method, parts.train, profiles)
-            row = measured(method, parts, row, n_threads=n_threads, alone=alone, callbacks=[after], profiles=profiles)
+                warm_up(method, parts.train, arguments)
+            row = measure(method, parts, row, arguments, alone=alone)
         except DpmfError as error:
             row = Row(point.method, point.mode, point.epsilon, repeat, seed, error=str(error))
         with self._lock:
@@ -257,8 +258,8 @@ class _Runs:
         self._tell(name)
 
     def run_side_by_side(
-        self, points: Sequence[Setting], repeat: int, parts: Parts, jobs: int, n_threads: int
-    ) -> None:  # fmt: skip
+        self, points: Sequence[Setting], repeat: int, parts: RankedParts, jobs: int, n_threads: int
+    ) -> None:
         """Run several at a time; if one is interrupted, all are."""
 
         def work(task: int) -> None:

@@ -9,23 +9,62 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.als import ALS
-from dpmf.methods.base import Method
-from dpmf.methods.gaussian import GaussianGD
-from dpmf.methods.objective import ObjectivePerturbation
-from dpmf.methods.sgd import SGD
-from dpmf.methods.sgld import SGLD
-from dpmf.methods.sketch import Sketch
 
-METHODS: Mapping[str, type[Method]] = {
-    method.name: method for method in (ALS, SGD, SGLD, GaussianGD, Sketch, ObjectivePerturbation)
+if TYPE_CHECKING:
+    from dpmf.methods.als import ALS
+    from dpmf.methods.base import Method
+    from dpmf.methods.gaussian import GaussianGD
+    from dpmf.methods.objective import ObjectivePerturbation
+    from dpmf.methods.sgd import SGD
+    from dpmf.methods.sgld import SGLD
+    from dpmf.methods.sketch import Sketch
+
+_CLASSES = {  # by name, which is that of the folder, too
+    "als": "ALS",
+    "sgd": "SGD",
+    "sgld": "SGLD",
+    "gaussian": "GaussianGD",
+    "sketch": "Sketch",
+    "objective": "ObjectivePerturbation",
 }
 
 __all__ = ["ALS", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "ObjectivePerturbation", "Sketch", "configure"]
+
+
+class _Registry(Mapping[str, "type[Method]"]):
+    """All methods by name. Names are known at once; a class is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> type[Method]:
+        class_name = _CLASSES[name]  # first: a name that is not known is a KeyError
+        found: type[Method] = getattr(importlib.import_module(f"{__name__}.{name}"), class_name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+METHODS: Mapping[str, type[Method]] = _Registry()
+
+
+def __getattr__(class_name: str) -> Any:
+    """Import a class on first use."""
+    if class_name == "Method":
+        return importlib.import_module(f"{__name__}.base").Method
+    for name, known in _CLASSES.items():
+        if class_name == known:
+            return METHODS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {class_name!r}")
 
 
 def configure(name: str, settings: Mapping[str, Any]) -> Method:

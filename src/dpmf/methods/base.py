@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.store import AnyRatings, StoredRatings
@@ -21,6 +21,10 @@ from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.budget import DEFAULT_DELTA
 from dpmf.privacy.ledger import Ledger
+from dpmf.ratings import Ratings
+
+if TYPE_CHECKING:
+    from dpmf.methods.sgld.convergence import Convergence
 
 Callback = Callable[[EpochRecord], bool | None]
 Settings = TypeVar("Settings")
@@ -45,6 +49,22 @@ class RunOptions:
     ledger: Ledger | None = None
 
 
+class Section(NamedTuple):
+    """A part of what people are told about a run: a table, and a sentence below it.
+
+    Attributes:
+        title, columns, rows: of the table; without rows there is none.
+        note: the sentence; "" for none.
+        from_ratings: whether figures in it depend on ratings, and no guarantee covers them.
+    """
+
+    title: str = ""
+    columns: tuple[str, ...] = ()
+    rows: Sequence[Sequence[object]] = ()
+    note: str = ""
+    from_ratings: bool = False
+
+
 @dataclass(frozen=True)
 class Method(ABC):
     """A way to factorize ratings. Subclasses are frozen dataclasses of public facts.
@@ -53,11 +73,20 @@ class Method(ABC):
         name: what it is called on the command line and in files.
         modes: the kinds of guarantee it can give for a finite epsilon: "certified", "paper", or none at all.
         feedbacks: what it can learn from: "explicit" ratings, "implicit" feedback.
+        turn: what a record of the history is about: an "epoch", a "round", an "iteration".
+        takes: what a run can be given that not every method has a use for, and in which kinds of runs: "profiles" (of
+            users, an argument of `fit`), "chains" (more of them, see `diagnose`).
+        personal_claim: whether the claim of mode "paper" is about users, who can then have budgets of their own.
+        plain_mode: the mode that a comparison without a finite epsilon runs.
     """
 
     name: ClassVar[str]
     modes: ClassVar[tuple[str, ...]] = ()
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit",)
+    turn: ClassVar[str] = "epoch"
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    personal_claim: ClassVar[bool] = False
+    plain_mode: ClassVar[str] = "certified"
 
     def fit(
         self,
@@ -125,6 +154,26 @@ class Method(ABC):
         """How many records the history of a whole run has, if that is known beforehand."""
         return None
 
+    @property
+    def most_factors(self) -> int | None:
+        """The number of factors, or the most there can be if a run chooses it; None if it depends on profiles."""
+        n_factors: int | None = self.facts()["n_factors"]
+        return n_factors
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether users' factors are fitted to their own ratings alone, given those of items, as a release allows."""
+        return self.kind == "certified"
+
+    @property
+    def training_share(self) -> float:
+        """The fraction of the ratings that it learns from; the rest is for validation."""
+        return 1.0
+
+    def without_factors(self) -> Method | None:
+        """Return the same method with biases, or popularity, alone, as a reference; None if there is no such run."""
+        return None
+
     def facts(self) -> dict[str, Any]:
         """Return all fields by name, with whatever was left open chosen where that can be done beforehand."""
         usual = self.usual()
@@ -152,6 +201,25 @@ class Method(ABC):
         """
         return {}
 
+    def sections(self, report: Mapping[str, Any]) -> Iterator[Section]:
+        """Yield what to tell people about a run, beside what every method has.
+
+        Args:
+            report: what was reported of it, with the figures that `report` returned.
+        """
+        yield from ()
+
+    def diagnose(
+        self,
+        ratings: Ratings,
+        *,
+        n_chains: int,
+        n_threads: int | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+    ) -> Convergence:
+        """Run more chains to see whether they agree, where a method `takes` them."""
+        raise InvalidArgument(f"n_chains={n_chains}: {self.name} has no chains, leave it out")
+
     @classmethod
     def unit_for(cls, mode: str) -> str:
         """Return whom a guarantee of this mode protects: "user" or "rating"."""
@@ -162,9 +230,9 @@ class Method(ABC):
         cls,
         mode: str,
         epsilon: float,
-        delta: float = DEFAULT_DELTA,
+        delta: float | None = None,
         *,
-        neighbours: str = "add-remove",
+        neighbours: str | None = None,
         items_public: bool = False,
     ) -> dict[str, Any]:
         """Return the fields that an epsilon sets: those that make the method private, or explicitly not.
@@ -172,9 +240,12 @@ class Method(ABC):
         Args:
             mode: "certified" or "paper".
             epsilon: what is guaranteed, or claimed; infinity says explicitly: not private.
-            delta: of a guarantee. Claims have none, or one of their own.
-            neighbours: of a guarantee.
+            delta: of the guarantee, if one was asked for. Claims have none, or one of their own.
+            neighbours: of the guarantee, if they were asked for.
             items_public: whether item ids that were found in the data are asserted to be a public list.
+
+        Raises:
+            InvalidArgument: delta or neighbours were asked for, and the claim or the guarantee is not about them.
         """
         if not cls.modes:
             if math.isfinite(epsilon):
@@ -182,7 +253,8 @@ class Method(ABC):
             return {}
         if mode not in cls.modes:
             raise InvalidArgument(f"mode={mode!r}: no paper makes a claim about {cls.name} that could be repeated here")
-        budget = Budget(epsilon, delta, cls.unit_for(mode), neighbours)
+        delta = DEFAULT_DELTA if delta is None else delta
+        budget = Budget(epsilon, delta, cls.unit_for(mode), neighbours or "add-remove")
         modes = {"mode": mode} if "paper" in cls.modes else {}
         return {"budget": budget, "items_public": items_public, **modes}
 

@@ -1,4 +1,4 @@
-"""One run of a method: split, train, test, and what it took.
+"""One run of a method: train, test, and what it took.
 
 >>> from dpmf.methods import SGD
 >>> from dpmf.ratings.synthetic import make
@@ -9,29 +9,55 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
-from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
+from dpmf.evaluation import evaluate, prediction_errors
 from dpmf.evaluation.accuracy import by_popularity
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
-from dpmf.methods import ALS, SGD, SGLD, Method, ObjectivePerturbation
+from dpmf.methods import Method
 from dpmf.methods.base import Callback
-from dpmf.methods.objective.profiles import Profiles
-from dpmf.methods.sgld.convergence import Convergence, diagnose
 from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
+from dpmf.runs.parts import Parts, Split, StoredParts
+
+if TYPE_CHECKING:
+    from dpmf.methods.objective.profiles import Profiles
+    from dpmf.methods.sgld.convergence import Convergence
+
+_RANKING = ("recall@10", "ndcg@10")
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """What a run is given beside its method and its ratings.
+
+    Attributes:
+        n_threads, callbacks, checkpoint, user_budgets, ledger: as in `Method.fit`.
+        profiles: for a method that takes them.
+        n_chains: how many more chains to run to see whether they agree, of a method that has chains.
+    """
+
+    n_threads: int | None = None
+    callbacks: Iterable[Callback] = ()
+    checkpoint: Checkpoint | None = None
+    user_budgets: Mapping[Any, float] | None = None
+    ledger: Ledger | None = None
+    profiles: Profiles | None = None
+    n_chains: int = 0
+
+    def of_fit(self, method: Method) -> dict[str, Any]:
+        """Return what `fit` takes."""
+        names = ("n_threads", "callbacks", "checkpoint", "user_budgets", "ledger")
+        further = {"profiles": self.profiles} if "profiles" in method.takes else {}
+        return {name: getattr(self, name) for name in names} | further
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +69,12 @@ class Run:
         n_ratings: how many ratings it was trained on.
         seconds: wall time of the training, set-up included.
         accuracy: rmse, mae and baseline_rmse on the held-out ratings, kld, kld_top_users and rmse_top_users as in
-            `dpmf.evaluation.leak` (not if streamed), and of a private run biases_rmse, the error of private item
-            biases alone with all the budget; for implicit feedback recall@10 and ndcg@10, and the same
-            with popularity_ before it, of popularity alone with all the budget; empty if nothing was held out.
+            `dpmf.evaluation.leak` (not if streamed), and, where the method has a reference without factors,
+            biases_rmse, its error with all the budget. For implicit feedback recall@10 and ndcg@10, and the same
+            with popularity_ before it, of popularity alone with all the budget. Empty if nothing was held out.
+        streamed: whether the ratings stayed on disk.
         by_popularity: as `dpmf.evaluation.accuracy.by_popularity` returns it, of the model and of the baseline.
-        streamed: whether the ratings stayed on the disk.
-        convergence: what further chains say about that of SGLD, if any were asked for.
+        convergence: what more chains say about those of the method, if they were asked for.
     """
 
     model: Model
@@ -71,77 +97,76 @@ class Run:
 
 
 def train_and_test(
-    method: Method,
-    ratings: Ratings,
-    *,
-    holdout: float = 0.0,
-    how: str = "random",
-    seed: int = 0,
-    n_threads: int | None = None,
-    callbacks: Iterable[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-    user_budgets: Mapping[Any, float] | None = None,
-    ledger: Ledger | None = None,
-    n_chains: int = 0,
-    profiles: Profiles | None = None,
+    method: Method, ratings: Ratings, *, holdout: float = 0.0, how: str = "random", seed: int = 0, **arguments: Any
 ) -> Run:
-    """Train on ratings, with a part of them held out for the accuracy figures unless `holdout` is 0.
+    """Train on ratings in memory, with a part of them held out for the accuracy figures unless `holdout` is 0.
 
-    The arguments after `checkpoint` are for private methods, see `dpmf.methods.ALS.fit`; but `n_chains` is how many
-    further chains of SGLD are run to see whether they agree, and `profiles` are for `ObjectivePerturbation`.
+    Args:
+        method: configured.
+        ratings: to split.
+        holdout, how, seed: see `Split`.
+        arguments: those of `Arguments`.
     """
-    train, test = ratings.split(holdout, seed=seed, how=how) if holdout else (ratings, None)
-    private: dict[str, Any] = {} if isinstance(method, SGD) else {"user_budgets": user_budgets, "ledger": ledger}
-    if isinstance(method, ObjectivePerturbation):
-        private["profiles"] = profiles
-    began = time.perf_counter()
-    model = method.fit(train, n_threads=n_threads, callbacks=callbacks, checkpoint=checkpoint, **private)
-    seconds = time.perf_counter() - began
-    used = 1 - method.validation if isinstance(method, SGD) else 1
-    convergence = None
-    if n_chains and isinstance(method, SGLD):
-        convergence = diagnose(method, train, n_chains=n_chains, n_threads=n_threads, user_budgets=user_budgets)
-    run = Run(model, round(len(train) * used), seconds, {}, convergence=convergence)
-    if test is None or not len(test):
+    return train_on(method, Parts.of(ratings, Split(holdout, how, seed)), Arguments(**arguments))
+
+
+def train_on(method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+    """Train on one part of a split and test on the other; from disk, the result is the same as in memory."""
+    run = train(method, parts.train, arguments)
+    if arguments.n_chains:
+        assert isinstance(parts.train, Ratings)
+        budgets, n_threads = arguments.user_budgets, arguments.n_threads
+        found = method.diagnose(parts.train, n_chains=arguments.n_chains, n_threads=n_threads, user_budgets=budgets)
+        run = replace(run, convergence=found)
+    if not len(parts.test):
         return run
-    if isinstance(method, ALS) and method.is_implicit:
-        alone = replace(method, n_factors=0, alpha=None).fit(train, n_threads=n_threads, user_budgets=user_budgets)
-        found, popular = (_ranking(one, test, n_threads) for one in (model, alone))
-        return replace(run, accuracy={**found, **{f"popularity_{name}": value for name, value in popular.items()}})
-    errors, baseline = prediction_errors(model, test, n_threads=n_threads), baseline_errors(train, test)
-    accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline)}
-    accuracy |= leak_figures(model, train, test, n_threads=thread_count(n_threads))
-    if isinstance(method, ALS) and model.guarantee.mode != "none":
-        alone = replace(method, n_factors=0).fit(train, n_threads=n_threads, user_budgets=user_budgets)
-        accuracy["biases_rmse"] = rmse(prediction_errors(alone, test, n_threads=n_threads))
-    return replace(run, accuracy=accuracy, by_popularity=tuple(by_popularity(train, test, errors, baseline)))
+    return (
+        _with_ranking(run, method, parts, arguments)
+        if method.is_implicit
+        else _with_errors(run, method, parts, arguments)
+    )
 
 
-def _ranking(model: Model, test: Ratings, n_threads: int | None) -> dict[str, float]:
-    figures = evaluate(model, test, n_threads=n_threads)
-    return {name: figures[name] for name in ("recall@10", "ndcg@10")}
+def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:
+    """Train, and measure the time it takes; nothing is tested."""
+    began = time.perf_counter()
+    model = method.fit(ratings, **arguments.of_fit(method))
+    seconds = time.perf_counter() - began
+    used = round(len(ratings) * method.training_share)
+    return Run(model, used, seconds, {}, streamed=isinstance(ratings, StoredRatings))
 
 
-def forget_peak_memory() -> bool:
-    """Let `peak_memory` begin anew from what is in use now; tell whether that could be done."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # the GNU library keeps what was freed, which would count
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-        return True
-    return False
+def _with_ranking(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+    accuracy = _ranking(run.model, parts.test, arguments)
+    reference = _reference(method, parts, arguments)
+    if reference is not None:
+        popular = _ranking(reference, parts.test, arguments)
+        accuracy |= {f"popularity_{name}": value for name, value in popular.items()}
+    return replace(run, accuracy=accuracy)
 
 
-def peak_memory() -> int | None:
-    """Return the most memory this process has had resident, in bytes, or None where that is not known."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        # On Linux getrusage would also count what the process was before it became this program.
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
+def _with_errors(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+    n_threads, test = arguments.n_threads, parts.test
+    errors = prediction_errors(run.model, test, n_threads=n_threads)
+    accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(parts.baseline)}
+    groups = []
+    if isinstance(parts, Parts):
+        accuracy |= leak_figures(run.model, parts.train, test, n_threads=thread_count(n_threads))
+        groups = by_popularity(parts.train, test, errors, parts.baseline)
+    reference = _reference(method, parts, arguments)
+    if reference is not None:
+        accuracy["biases_rmse"] = rmse(prediction_errors(reference, test, n_threads=n_threads))
+    return replace(run, accuracy=accuracy, by_popularity=tuple(groups))
+
+
+def _reference(method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Model | None:
+    """Return the model that a run is compared with: neither released nor entered in a ledger."""
+    alone = method.without_factors()
+    if alone is None:
         return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return alone.fit(parts.train, n_threads=arguments.n_threads, user_budgets=arguments.user_budgets)
+
+
+def _ranking(model: Model, test: Ratings, arguments: Arguments) -> dict[str, float]:
+    figures = evaluate(model, test, n_threads=arguments.n_threads)
+    return {name: figures[name] for name in _RANKING}

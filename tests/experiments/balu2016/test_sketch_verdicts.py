@@ -1,4 +1,4 @@
-"""What is said of rows: each verdict both ways, and one that cannot be told."""
+"""Verdicts on rows: each of them both ways, and inconclusive ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from experiments.figure import Row
 from matplotlib.figure import Figure as Drawing
 
-from experiments.balu2016 import FIGURES, penalties, regularizing, trading
+from experiments.balu2016 import FIGURES, penalties, regularization, tradeoff
 
 PENALTIES = (1.0, 0.1, 0.0)
 
@@ -26,8 +26,8 @@ def by_penalty(**errors: tuple[float, ...]) -> list[Row]:
 REGULARIZED = by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=(1.0, 0.86, 0.88))
 
 
-def test_a_sketch_that_loses_least_without_a_penalty_held() -> None:
-    verdict = regularizing.judge(REGULARIZED)
+def test_regularization_holds_if_a_deep_sketch_loses_least() -> None:
+    verdict = regularization.judge(REGULARIZED)
     assert verdict.held is True
     assert "regular: 0.9500 without a penalty, 0.8500 at the best λ = 0.1" in verdict.sentence
     assert "k = 4 loses least without a penalty, and is the best there" in verdict.sentence
@@ -41,22 +41,22 @@ def test_a_sketch_that_loses_least_without_a_penalty_held() -> None:
         ((0.9, 0.70, 0.90), "does not lose least without a penalty, and is the best there"),
     ],
 )
-def test_a_sketch_that_does_not_held_not(four: tuple[float, ...], words: str) -> None:
-    verdict = regularizing.judge(by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=four))
+def test_regularization_does_not_hold_otherwise(four: tuple[float, ...], words: str) -> None:
+    verdict = regularization.judge(by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=four))
     assert verdict.held is False
     assert words in verdict.sentence
 
 
-def test_nothing_can_be_told_from_a_sketch_that_learnt_nothing() -> None:
+def test_a_sketch_that_learnt_nothing_is_inconclusive() -> None:
     rows = by_penalty(regular=(1.0, 0.85, 0.95), one=(1.0, 0.88, 0.97), four=(0.941, 0.94, 0.94))
-    verdict = regularizing.judge(rows)
+    verdict = regularization.judge(rows)
     assert verdict.held is None
     assert "k = 4 learns next to nothing: 0.9410 with the largest penalty, 0.9400 at the best" in verdict.sentence
 
 
-def test_nothing_can_be_told_from_a_run_that_diverged() -> None:
+def test_a_diverged_run_is_inconclusive() -> None:
     rows = by_penalty(regular=(1.0, 0.85, math.inf), one=(1.0, 0.88, 0.97), four=(1.0, 0.86, 0.88))
-    assert regularizing.judge(rows).held is None
+    assert regularization.judge(rows).held is None
 
 
 def table(numbers: list[list[float]]) -> list[Row]:
@@ -71,7 +71,7 @@ def table(numbers: list[list[float]]) -> list[Row]:
 PENALIZED = table([[3e-3, 2e-3, 1e-3], [5e-3, 4e-3, 3e-3], [0.05, 0.02, 0.01]])
 
 
-def test_a_penalty_that_falls_with_the_gain_and_rises_with_factors_held() -> None:
+def test_penalties_hold_if_they_fall_with_gain_and_rise_with_factors() -> None:
     verdict = penalties.judge(PENALIZED)
     assert verdict.held is True
     assert "falls at 3 of 3 values of d" in verdict.sentence
@@ -85,7 +85,7 @@ def test_a_penalty_that_falls_with_the_gain_and_rises_with_factors_held() -> Non
         ({2: [2e-3, 1e-3, 5e-4]}, "it rises at 0 of 3 values of γ"),
     ],
 )
-def test_a_penalty_that_does_not_held_not(change: dict[int, list[float]], words: str) -> None:
+def test_other_penalties_do_not_hold(change: dict[int, list[float]], words: str) -> None:
     lines = [[3e-3, 2e-3, 1e-3], [5e-3, 4e-3, 3e-3], [0.05, 0.02, 0.01]]
     for place, line in change.items():
         lines[place] = line
@@ -95,7 +95,7 @@ def test_a_penalty_that_does_not_held_not(change: dict[int, list[float]], words:
 
 
 def trade_off(**changes: float) -> list[Row]:
-    """Return rows in which everything that was published holds, but for one number that is changed in all of them."""
+    """Return rows in which every published finding holds, except for numbers that are changed in all of them."""
     rows = []
     for d in (8, 32):
         for gain in (1, 4):
@@ -114,17 +114,28 @@ def trade_off(**changes: float) -> list[Row]:
                         **changes,
                     }
                 )
-        rows.append({"factors": d, "gain": 0, "threshold": math.inf, "rmse": 0.85, "kld": 0.05,
-                     "rmse_top_users": 0.84, "kld_top_users": 0.04})  # fmt: skip
+        rows.append(
+            {
+                "factors": d,
+                "gain": 0,
+                "threshold": math.inf,
+                "rmse": 0.85,
+                "kld": 0.05,
+                "rmse_top_users": 0.84,
+                "kld_top_users": 0.04,
+            }
+        )
     return rows
 
 
 JUDGES: dict[str, Any] = {
-    "errors": trading.judge_errors, "leaks": trading.judge_leaks, "top users": trading.judge_top_users,
-}  # fmt: skip
+    "errors": tradeoff.judge_errors,
+    "leaks": tradeoff.judge_leaks,
+    "top users": tradeoff.judge_top_users,
+}
 
 
-def test_what_was_published_held_where_it_does() -> None:
+def test_published_findings_hold_on_matching_rows() -> None:
     verdicts = {name: judge(trade_off()) for name, judge in JUDGES.items()}
     assert {name: verdict.held for name, verdict in verdicts.items()} == dict.fromkeys(JUDGES, True)
     assert "falls as ε grows in 4 of 4 lines, most at the first step in 4" in verdicts["errors"].sentence
@@ -154,7 +165,7 @@ def changed(where: dict[str, Any], **changes: float) -> list[Row]:
         ("top users", trade_off(kld=0.01, kld_top_users=0.008), "the median 1.2;"),
     ],
 )
-def test_what_was_published_held_not_where_it_does_not(judge: str, rows: list[Row], words: str) -> None:
+def test_published_findings_do_not_hold_on_other_rows(judge: str, rows: list[Row], words: str) -> None:
     verdict = JUDGES[judge](rows)
     assert verdict.held is False
     assert words in verdict.sentence

@@ -1,4 +1,4 @@
-"""Which ratings are taken, what is measured of errors, and what a run gives."""
+"""The ratings that are used, the measures of errors, and the results of runs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpmf.errors import InvalidArgument
 from dpmf.federated.published import Claim, Terms
 from dpmf.methods.objective.items import PerturbedItems
 from dpmf.ratings.subset import select_items
-from dpmf.ratings.synthetic import make as made
+from dpmf.ratings.synthetic import make as make_ratings
 from experiments.hua2015 import data
 
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made(80, 40, mean_ratings=8)
+    return make_ratings(80, 40, mean_ratings=8)
 
 
 def test_all_ratings_of_some_items_are_kept_and_users_without_any_left_out(ratings: Ratings) -> None:
@@ -47,7 +47,7 @@ def test_draws_differ_and_come_back_with_their_seed() -> None:
 
 
 @pytest.mark.parametrize(("full", "draws"), [(False, 1), (True, 3)])
-def test_only_of_large_sets_some_items_are_drawn(
+def test_items_are_drawn_only_from_large_sets(
     ratings: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool, draws: int
 ) -> None:
     run = Run("made", tmp_path / "f", full=full)
@@ -64,8 +64,11 @@ def test_distributions_count_what_is_within() -> None:
     assert found["mean_error"] == math.inf
     assert found["clamped_mean_error"] == pytest.approx((0.1 + 1 + 1 + 2) / 4)
     assert (found["within_0.2"], found["within_0.8"], found["within_1.0"], found["within_4.0"]) == (
-        0.25, 0.25, 0.5, 0.5,
-    )  # fmt: skip
+        0.25,
+        0.25,
+        0.5,
+        0.5,
+    )
     assert len(distribution(found)) == len(BOUNDS)
 
 

@@ -12,7 +12,7 @@ from experiments.hua2015.rounds import Rounds
 
 from dpmf import Ratings
 from dpmf.federated.published import Scenario, Simulation
-from dpmf.ratings.synthetic import make as made
+from dpmf.ratings.synthetic import make as make_ratings
 
 SCENARIO = Scenario(
     "s3", rounds=12, epsilon=math.inf, per_round=20, n_factors=6, come=0.3, leave=0.2, items_public=True, seed=5
@@ -21,7 +21,7 @@ SCENARIO = Scenario(
 
 @pytest.fixture(scope="module")
 def ratings() -> Ratings:
-    return made(60, 30, mean_ratings=12)
+    return make_ratings(60, 30, mean_ratings=12)
 
 
 def _simulated(ratings: Ratings, scenario: Scenario) -> tuple[Simulation, Rounds]:
@@ -60,7 +60,7 @@ def _moves(ratings: Ratings, scenario: Scenario, seeds: range) -> tuple[list[flo
 
 @pytest.mark.parametrize("kind", ["s2", "s3"])
 @pytest.mark.parametrize("rounds", [1, 6])
-def test_noise_moves_items_as_far(ratings: Ratings, kind: Literal["s2", "s3"], rounds: int) -> None:
+def test_noise_moves_items_as_far_as_in_the_protocol(ratings: Ratings, kind: Literal["s2", "s3"], rounds: int) -> None:
     noisy = replace(SCENARIO, scenario=kind, epsilon=0.1, rounds=rounds)
     protocol, clear = (np.array(moves) for moves in _moves(ratings, noisy, range(8)))
     spread = math.sqrt((protocol.var() + clear.var()) / len(protocol))
@@ -68,8 +68,8 @@ def test_noise_moves_items_as_far(ratings: Ratings, kind: Literal["s2", "s3"], r
     assert spread < 0.1 * protocol.mean()
 
 
-def test_whoever_leaves_takes_noise_along(ratings: Ratings) -> None:
-    """With half of the pieces the variance is half; the fixed noise stays whole."""
+def test_users_who_leave_take_their_noise_share_along(ratings: Ratings) -> None:
+    """With half of the noise shares the variance is half; the fixed noise stays whole."""
     rounds = Rounds(ratings, replace(SCENARIO, epsilon=1.0, noise_seed=3))
     whole, half = (np.concatenate([rounds._laplace(np.full(30, part)) for _ in range(300)]) for part in (1.0, 0.5))
     scale = rounds._terms.amplitude
@@ -91,7 +91,7 @@ def test_noise_divided_by_the_ratings_is_that_of_a_larger_epsilon(ratings: Ratin
     np.testing.assert_allclose(divided.V - quiet.V, (whole.V - quiet.V) * k / len(ratings), rtol=2e-3, atol=1e-6)
 
 
-def test_whoever_was_never_asked_is_folded_in(ratings: Ratings) -> None:
+def test_users_who_were_never_asked_are_folded_in(ratings: Ratings) -> None:
     rounds = Rounds(ratings, replace(SCENARIO, come=0.02, per_round=2, epsilon=10.0))
     rounds.play(3)
     assert 0 < rounds.asked.mean() < 0.5

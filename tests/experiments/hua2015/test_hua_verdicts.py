@@ -1,4 +1,4 @@
-"""Verdicts on made-up rows, and every figure of the paper on made-up ratings from end to end."""
+"""Verdicts on synthetic rows, and every figure of the paper on synthetic ratings from end to end."""
 
 from __future__ import annotations
 
@@ -10,18 +10,28 @@ import pytest
 from experiments.figure import Row, Run, make
 from experiments.hua2015.errors import BOUNDS, column
 from experiments.hua2015.runs import DIVIDED, NONE, WHOLE
-from experiments.hua2015.stated import STATED, from_on, verdict
+from experiments.hua2015.statements import STATED, from_on, verdict
 
 from dpmf import Ratings
-from dpmf.ratings.synthetic import make as made
-from experiments.hua2015 import FIGURES, distributions, heldout, increases, joining, measuring, protocol
+from dpmf.ratings.synthetic import make as make_ratings
+from experiments.hua2015 import FIGURES, churn, distributions, heldout, increases, measurements, protocol
 
 
 def _row(scenario: str, epsilon: float, iterations: int, noise: str = WHOLE, **values: Any) -> Row:
     return {
-        "data": "MovieLens", "draw": 0, "scenario": scenario, "epsilon": epsilon, "noise": noise, "come": 0.005,
-        "leave": 0.01, "iterations": iterations, "mean_error": 0.7, "increase": 0.0, "clamped_increase": 0.0, **values,
-    }  # fmt: skip
+        "data": "MovieLens",
+        "draw": 0,
+        "scenario": scenario,
+        "epsilon": epsilon,
+        "noise": noise,
+        "come": 0.005,
+        "leave": 0.01,
+        "iterations": iterations,
+        "mean_error": 0.7,
+        "increase": 0.0,
+        "clamped_increase": 0.0,
+        **values,
+    }
 
 
 def _increases(first: float, second: float, third: float) -> list[Row]:
@@ -45,7 +55,7 @@ def test_increases_hold_if_all_are_as_stated() -> None:
     assert "reached" not in verdict.sentence
 
 
-def test_increases_that_are_larger_do_not() -> None:
+def test_larger_increases_do_not_hold() -> None:
     verdict = increases.judge(_increases(0.0, 40.0, 0.01))
     assert verdict.held is False
     assert "S2 at ε = 0.15 after 100 iterations: 40 (20.000 clamped), where about 0 is stated" in verdict.sentence
@@ -53,7 +63,7 @@ def test_increases_that_are_larger_do_not() -> None:
     assert "0.002 if noise is divided by the number of ratings, -0.003 without noise" in verdict.sentence
 
 
-def test_increases_after_fewer_rounds_cannot_tell() -> None:
+def test_increases_after_fewer_rounds_are_inconclusive() -> None:
     rows = [{**row, "iterations": min(row["iterations"], 1000)} for row in _increases(0.0, 0.0, 5.0)]
     verdict = increases.judge(rows)
     assert verdict.held is None
@@ -67,7 +77,7 @@ def test_an_epsilon_counts_if_all_larger_ones_do_too() -> None:
     assert from_on(rows, lambda row: float(row["y"]), 9.0) == 1
 
 
-def test_one_that_did_not_hold_weighs_more_than_one_that_cannot_be_told() -> None:
+def test_a_finding_that_does_not_hold_outweighs_an_inconclusive_one() -> None:
     assert verdict([(True, "a"), (True, "b")]).held is True
     assert verdict([(True, "a"), (None, "b")]).held is None
     assert verdict([(None, "a"), (False, "b")]).held is False
@@ -120,8 +130,10 @@ def _probabilities(coming: tuple[float, ...], leaving: tuple[float, ...]) -> lis
         ((0.5, 0.495), (0.5, 0.505), None),
     ],
 )
-def test_more_who_come_are_better(coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None) -> None:
-    found = joining.judge(_probabilities(coming, leaving))
+def test_increases_by_probability_are_judged(
+    coming: tuple[float, ...], leaving: tuple[float, ...], held: bool | None
+) -> None:
+    found = churn.judge(_probabilities(coming, leaving))
     assert found.held is held
     assert "with the noise claimed from" in found.sentence
 
@@ -131,7 +143,7 @@ def test_probabilities_need_noise_and_none(missing: str, held: bool | None) -> N
     rows = [
         row for row in _probabilities((0.5, 0.2), (0.5, 0.45)) if row["noise"] != missing or "plain" in row.values()
     ]
-    assert joining.judge(rows).held is held
+    assert churn.judge(rows).held is held
 
 
 @pytest.mark.parametrize(("error", "held"), [(1.01, True), (1.3, False)])
@@ -146,7 +158,7 @@ def test_held_out_errors_are_compared_with_plain_factorization(error: float, hel
 
 
 @pytest.mark.parametrize(("clear", "held"), [(1.02, True), (1.1, False)])
-def test_the_protocol_and_the_clear_agree_or_not(clear: float, held: bool) -> None:
+def test_protocol_and_clear_rounds_are_compared(clear: float, held: bool) -> None:
     rows = [
         {"scenario": "s2", "epsilon": 1.0, "kind": kind, "mean_error": error}
         for kind, error in (("protocol", 1.0), ("in the clear", clear))
@@ -162,12 +174,12 @@ def test_every_published_number_has_a_figure() -> None:
 
 @pytest.fixture
 def ratings(monkeypatch: pytest.MonkeyPatch) -> Ratings:
-    """Let figures take made-up ratings and few iterations."""
-    few = made(600, 40, mean_ratings=10)
+    """Make figures use synthetic ratings and few iterations."""
+    few = make_ratings(600, 40, mean_ratings=10)
     monkeypatch.setattr(Run, "ratings", lambda run: few)
-    monkeypatch.setattr(measuring, "AT", {"plain": (100,), "S1": (2, 5), "S2": (2, 5), "S3": (2, 5)})
-    for module in (joining, heldout):
-        monkeypatch.setattr(module, "AT", measuring.AT)
+    monkeypatch.setattr(measurements, "AT", {"plain": (100,), "S1": (2, 5), "S2": (2, 5), "S3": (2, 5)})
+    for module in (churn, heldout):
+        monkeypatch.setattr(module, "AT", measurements.AT)
     monkeypatch.setattr(protocol, "_ROUNDS", {"s2": 2, "s3": 3})
     return few
 
@@ -190,7 +202,7 @@ def test_increases_take_the_rows_of_other_figures(tmp_path: Path, monkeypatch: p
     def never(*_: Any, **__: Any) -> list[Row]:
         raise AssertionError("this was measured before")
 
-    monkeypatch.setattr(measuring, "measure", never)
+    monkeypatch.setattr(measurements, "measure", never)
     rows = increases.measure(Run("made", tmp_path / "figure7-made", n_threads=1))
     assert [row["scenario"] for row in rows].count("plain") == 1
     assert {row["scenario"] for row in rows} == {"plain", "S1", "S2", "S3"}

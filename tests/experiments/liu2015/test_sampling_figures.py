@@ -1,4 +1,4 @@
-"""Figures of Liu, Wang and Smola: what they measure on made-up ratings, and what they say of it."""
+"""Figures of Liu, Wang and Smola: measurements on synthetic ratings, and verdicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from experiments.figure import Run
-from experiments.figure import make as made
+from experiments.figure import make as make_figure
 
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
@@ -20,7 +20,7 @@ def test_a_figure_is_made_of_all_its_points(
 ) -> None:
     ratings = make(40, 20, mean_ratings=10)
     monkeypatch.setattr(Ratings, "read", lambda data: ratings)
-    made(FIGURES[figure], Run("made", tmp_path / figure, n_threads=1), "")
+    make_figure(FIGURES[figure], Run("made", tmp_path / figure, n_threads=1), "")
     rows = (tmp_path / f"{figure}.csv").read_text().splitlines()[1:]
     assert len(set(rows)) == n_rows
     assert (tmp_path / f"{figure}.png").stat().st_size > 10_000
@@ -41,10 +41,18 @@ def test_a_table_is_judged_by_how_near_it_is_to_fresh_numbers(large: float, held
 @pytest.mark.parametrize(("last", "average", "held"), [(0.85, 0.8, True), (0.82, 0.8, False), (0.85, 0.84, False)])
 def test_epochs_are_judged_by_overfitting_and_by_averages(last: float, average: float, held: bool) -> None:
     rows = rows_of(
-        "epochs", "kind", "rmse",
-        rows=[(2, "descent", 0.9), (5, "descent", 0.83), (10, "descent", last),
-              (2, "average of draws", 0.86), (5, "average of draws", 0.85), (10, "average of draws", average)],
-    )  # fmt: skip
+        "epochs",
+        "kind",
+        "rmse",
+        rows=[
+            (2, "descent", 0.9),
+            (5, "descent", 0.83),
+            (10, "descent", last),
+            (2, "average of draws", 0.86),
+            (5, "average of draws", 0.85),
+            (10, "average of draws", average),
+        ],
+    )
     assert FIGURES["figure6"].judge(rows).held is held
 
 

@@ -32,9 +32,16 @@ def test_the_published_readings_are_paper_mode_to_the_bit(
 ) -> None:
     moment = after(ratings, Trial(reading, n_factors=4, noise_seed=3, seed=2))
     model = GaussianGD(
-        n_factors=4, n_epochs=ITERATIONS, budget=Budget(1.0), eps_i=0.3, mode="paper", centering=centering,
-        seed=2, noise_seed=3, items_public=True,
-    ).fit(ratings, n_threads=1)  # fmt: skip
+        n_factors=4,
+        n_epochs=ITERATIONS,
+        budget=Budget(1.0),
+        eps_i=0.3,
+        mode="paper",
+        centering=centering,
+        seed=2,
+        noise_seed=3,
+        items_public=True,
+    ).fit(ratings, n_threads=1)
     assert moment.iterations == ITERATIONS
     assert np.array_equal(moment.T[:, :4], model.user_factors)
     assert np.array_equal(moment.X[:, :4], model.release.item_factors)

@@ -57,12 +57,8 @@ class Series:
 
 def accuracy_series(rows: Iterable[Row], metric: str, unit: str) -> list[Series]:
     """Return the lines of one unit of privacy: no seeded noise, no failed runs, nothing about the other unit."""
-    points = [
-        point
-        for point in summarize(row for row in rows if not row.error and not is_seeded(row))
-        if point.unit == unit and metric in point.mean and (point.certified or point.is_claim)
-        and point.epsilon is not None and 0 < point.epsilon < math.inf
-    ]  # fmt: skip
+    ended = (row for row in rows if not row.error and not is_seeded(row))
+    points = [point for point in summarize(ended) if point.unit == unit and metric in point.mean and _is_shown(point)]
     several = {
         "neighbours": len({point.neighbours for point in points}) > 1,
         "delta": len({point.delta for point in points}) > 1,
@@ -84,7 +80,7 @@ def reference_lines(rows: Iterable[Row], metric: str) -> dict[str, float]:
 
 
 def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: str = "user", ax: Any = None) -> Any:
-    """Draw a figure against epsilon per user, or per rating; bars go from the least to the most of all repeats."""
+    """Draw a figure against epsilon per user, or per rating; error bars are the min–max of the repeats."""
     if metric not in METRICS:
         raise InvalidArgument(f"metric={metric!r} is unknown: it should be one of {', '.join(METRICS)}")
     check_unit(unit)
@@ -101,10 +97,8 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
     ax.autoscale_view()
     log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
     repeated = any(n > 1 for line in lines for n in line.repeats)
-    ax.set(
-        xlabel=f"ε per {unit}", ylabel=METRICS[metric],
-        title="mean of repeats; bars: least to most" if repeated else "one run each",
-    )  # fmt: skip
+    title = "mean of repeats; error bars: min–max" if repeated else "one run each"
+    ax.set(xlabel=f"ε per {unit}", ylabel=METRICS[metric], title=title)
     ax.title.set_fontsize("small")
     legend_below(ax)
     return ax
@@ -134,10 +128,8 @@ def _draw_bars(ax: Any, line: Series, colour: str) -> None:
         mean = [line.means[place] for place in places]
         below = [line.means[place] - line.least[place] for place in places]
         above = [line.most[place] - line.means[place] for place in places]
-        ax.errorbar(
-            [line.epsilons[place] for place in places], mean, yerr=(below, above),
-            fmt="none", ecolor=colour, elinewidth=1, capsize=4, zorder=1.5,
-        )  # fmt: skip
+        epsilons, style = [line.epsilons[place] for place in places], {"ecolor": colour, "elinewidth": 1, "capsize": 4}
+        ax.errorbar(epsilons, mean, yerr=(below, above), fmt="none", zorder=1.5, **style)
 
 
 def _label(point: Point, neighbours: bool, delta: bool) -> str:
@@ -148,6 +140,12 @@ def _label(point: Point, neighbours: bool, delta: bool) -> str:
     return ", ".join(words)
 
 
+def _is_shown(point: Point) -> bool:
+    """Tell whether there is something behind a finite epsilon: a certificate, or a claim."""
+    finite = point.epsilon is not None and 0 < point.epsilon < math.inf
+    return finite and (point.certified or point.is_claim)
+
+
 def _epsilon(point: Point) -> float:
     assert point.epsilon is not None
     return point.epsilon
@@ -156,7 +154,5 @@ def _epsilon(point: Point) -> float:
 def _series(label: str, points: list[Point], metric: str) -> Series:
     first = points[0]
     mean, least, most = ([getattr(point, kind)[metric] for point in points] for kind in ("mean", "least", "most"))
-    return Series(
-        first.method, label, first.is_claim, [_epsilon(point) for point in points], mean, least, most,
-        repeats=[point.n for point in points],
-    )  # fmt: skip
+    epsilons, repeats = [_epsilon(point) for point in points], [point.n for point in points]
+    return Series(first.method, label, first.is_claim, epsilons, mean, least, most, repeats)

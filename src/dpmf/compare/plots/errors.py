@@ -32,9 +32,8 @@ def error_distribution(rows: Sequence[Row], unit: str = "user", ax: Any = None, 
         sizes, shares = mean_curve(row.error_cdf for row in run.rows)
         step = max(1, len(sizes) // _MARKERS)
         ax.plot(sizes, shares, lw=1.5, ms=5, label=run.label, markevery=(place % step, step), **run.style)
-    ax.set(
-        xlabel="absolute error on held-out ratings", ylabel="share of ratings with at most this error", ylim=(0, 1.02)
-    )  # fmt: skip
+    ax.set(xlabel="absolute error on held-out ratings", ylabel="share of ratings with at most this error")
+    ax.set_ylim(0, 1.02)
     legend_below(ax)
     return ax
 

@@ -20,13 +20,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dpmf.errors import InvalidArgument, MissingExtra
 from dpmf.files import write_bytes
+from dpmf.methods import METHODS
 
 # Okabe and Ito's colours: told apart by colour-blind people too; with markers, readable in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", ":", "-.")
 FORMATS = ("png", "svg", "pdf")
-_METHODS = ("als", "sgld", "gaussian", "sketch", "objective", "sgd")
 _DPI = 120
 _SALT = "dpmf"  # of the ids in SVG files: the same picture gives the same file
 _NO_METADATA: dict[str, dict[str, None]] = {
@@ -39,7 +39,7 @@ _HANDLE_INCHES, _LETTER_INCHES, _MOST_COLUMNS = 0.7, 0.07, 3  # of an entry of a
 
 
 def figure(width: float = 7, height: float = 5) -> Any:
-    """Return a new, empty figure of so many inches."""
+    """Return a new, empty figure, its size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -56,8 +56,8 @@ def axes(ax: Any = None) -> Any:
 
 def style_of(method: str) -> tuple[str, str]:
     """Return the colour and the marker of a method, the same in every picture."""
-    place = _METHODS.index(method) if method in _METHODS else sum(method.encode()) % len(COLOURS)
-    return COLOURS[place], MARKERS[place]
+    private_first = sorted(METHODS, key=lambda name: not METHODS[name].modes)
+    return nth_style(private_first.index(method) if method in METHODS else sum(method.encode()))
 
 
 def nth_style(place: int) -> tuple[str, str]:
@@ -76,7 +76,7 @@ def status_style(colour: str, claim: bool) -> dict[str, Any]:
 
 
 def legend_below(ax: Any) -> None:
-    """Put a legend below the axes, where it hides no data, in as many columns as fit; none if nothing has a label."""
+    """Put a legend below the axes, where it hides no data, in columns if they fit; none if nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
     labels = ax.get_legend_handles_labels()[1]
@@ -87,9 +87,15 @@ def legend_below(ax: Any) -> None:
     columns = int(width / (_HANDLE_INCHES + _LETTER_INCHES * max(map(len, labels))))
     down = ScaledTranslation(0, -_LEGEND_DROP / 72, ax.figure.dpi_scale_trans)
     legend = ax.legend(
-        loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + down, fontsize="small",
-        ncols=max(1, min(columns, _MOST_COLUMNS)), frameon=False, handlelength=3.2, borderaxespad=0.0,
-    )  # fmt: skip
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=ax.transAxes + down,
+        ncols=max(1, min(columns, _MOST_COLUMNS)),
+        fontsize="small",
+        frameon=False,
+        handlelength=3.2,
+        borderaxespad=0.0,
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)  # the name of a folder may have dollar signs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from dpmf.compare.plots.figure import axes, legend_below
 from dpmf.compare.plots.runs import runs_of
@@ -21,7 +21,7 @@ _WORDS = {"by_popularity": "items, most popular first", "by_activity": "users, m
 
 def by_group(
     rows: Sequence[Row],
-    groups: Literal["by_popularity", "by_activity"] = "by_popularity",
+    groups: str = "by_popularity",
     unit: str = "user",
     ax: Any = None,
     *,
@@ -31,7 +31,7 @@ def by_group(
 
     Args:
         rows: of a comparison.
-        groups: which groups.
+        groups: "by_popularity" or "by_activity".
         unit: only private runs about this unit.
         ax: where to draw.
         epsilon: only private runs of this epsilon.

@@ -25,20 +25,20 @@ def paid_by_users(model: Model, budgets: dict[str, float]) -> list[float]:
         model: trained with budgets of users.
         budgets: the list it was trained with, epsilon by user.
     """
-    promise = model.guarantee
-    if promise.mode == "paper":
+    guarantee = model.guarantee
+    if guarantee.mode == "paper":
         raise InvalidArgument(
             "this model rests on a paper's claim: what users pay depends on their ratings, and `dpmf train` says it"
         )
-    if promise.mode == "none" or promise.seeded:
-        raise InvalidArgument("this model promises nothing to anybody, so there are no personal epsilons to draw")
-    if not promise.personal:
+    if guarantee.mode == "none" or guarantee.seeded:
+        raise InvalidArgument("this model guarantees nothing to anybody, so there are no personal epsilons to draw")
+    if not guarantee.personal:
         raise InvalidArgument("this model was trained without budgets of users, so everybody pays the same epsilon")
-    assert promise.epsilon is not None
-    assert promise.delta is not None
-    assert promise.unit is not None
-    assert promise.neighbours is not None
-    budget = Budget(promise.epsilon, promise.delta, promise.unit, promise.neighbours)
+    assert guarantee.epsilon is not None
+    assert guarantee.delta is not None
+    assert guarantee.unit is not None
+    assert guarantee.neighbours is not None
+    budget = Budget(guarantee.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
     return [float(one) for one in personal_epsilons(model.user_ids, budget, budgets)]
 
 

@@ -16,16 +16,16 @@ from typing import Any, TypeAlias
 
 from dpmf.compare.plots.figure import figure, nth_style, status_style
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
-from dpmf.compare.summary import is_seeded, promise_of_row
+from dpmf.compare.summary import guarantee_key, is_seeded
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Guarantee
 from dpmf.privacy.budget import UNITS
 
 MOST = 8  # lines that can still be told apart
 REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, which say certified and claim
-    OWN_MEAN: {"label": "mean of your own ratings (free)", "linestyle": ":", "color": "#000000"},
+    OWN_MEAN: {"label": "per-user mean", "linestyle": ":", "color": "#000000"},
     POPULAR: {"label": "most popular, not private", "linestyle": (0, (1, 3)), "color": "#555555"},
-    NON_PRIVATE: {"label": "not private (sgd)", "linestyle": "-.", "color": "#555555"},
+    NON_PRIVATE: {"label": f"not private ({NON_PRIVATE})", "linestyle": "-.", "color": "#555555"},
 }
 _NAMES = {
     "history": "an error after each epoch",
@@ -110,13 +110,13 @@ def units_of(rows: Sequence[Row], what: str, epsilon: float | None = None) -> li
 
 
 def _lines(rows: Iterable[Row], unit: str, epsilon: float | None) -> _Lines:
-    """Return private runs by mode, method and neighbours, and by the epsilon asked for and what was promised."""
+    """Return private runs by mode, method and neighbours, and by the epsilon asked for and its guarantee."""
     lines: _Lines = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row.mode == "none" or row.epsilon is None or row.unit != unit:
             continue
         if epsilon is None or epsilon == row.asked or math.isclose(epsilon, row.epsilon, rel_tol=1e-5):
-            lines[row.mode, row.method, str(row.neighbours)][row.asked, promise_of_row(row)].append(row)
+            lines[row.mode, row.method, str(row.neighbours)][row.asked, guarantee_key(row)].append(row)
     return lines
 
 
@@ -143,24 +143,24 @@ def _private(place: int, rows: list[Row], name_neighbours: bool) -> Run:
     return Run(", ".join(words), {"marker": marker, **status_style(colour, claim)}, tuple(rows))
 
 
-def release_style(place: int, name: str, promise: Guarantee) -> dict[str, Any]:
+def release_style(place: int, name: str, guarantee: Guarantee) -> dict[str, Any]:
     """Return how one of several releases is drawn, and what the legend says: a claim is dashed and hollow here, too.
 
     What is not private is dotted, with crosses: neither what is certified nor what is claimed looks like that.
     """
     colour, marker = nth_style(place)
-    style = status_style(colour, promise.mode == "paper")
-    if not promise.is_private:
+    style = status_style(colour, guarantee.mode == "paper")
+    if not guarantee.is_private:
         style, marker = {"linestyle": ":", "color": colour}, "x"
-    return {"label": f"{name}, {status_of(promise)}", "marker": marker, **style}
+    return {"label": f"{name}, {status_of(guarantee)}", "marker": marker, **style}
 
 
-def status_of(promise: Guarantee) -> str:
+def status_of(guarantee: Guarantee) -> str:
     """Return in a word or two what stands behind a release.
 
     >>> status_of(Guarantee.none())
     'not private'
     """
-    if not promise.is_private:
+    if not guarantee.is_private:
         return "not private"
-    return "paper's claim" if promise.mode == "paper" else "certified"
+    return "paper's claim" if guarantee.mode == "paper" else "certified"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmf.compare.measure import spectrum_of
+from dpmf.compare.measurement import spectrum_of
 from dpmf.compare.plots.figure import axes, legend_below
 from dpmf.compare.plots.runs import release_style, runs_of
 from dpmf.compare.results import Row

@@ -1,6 +1,6 @@
 """The privacy budget over rounds: what all that was released up to a round costs together.
 
-The accountant computes it anew from the events of a release. Costs do not add up: what is drawn after a round is the
+The accountant recomputes it from the events of a release. Costs do not add up: what is drawn after a round is the
 epsilon of everything so far, at the delta and for the neighbours of the guarantee.
 
 >>> from dpmf.privacy import Budget, GaussianEvent
@@ -92,9 +92,15 @@ def budget_spent(courses: Mapping[str, Spending], ax: Any = None) -> Any:
         label = f"{name} (δ = {course.delta:g}, {course.neighbours})"
         every_round = len(course.rounds) == course.rounds[-1] + 1
         ax.plot(
-            course.rounds, course.epsilons, drawstyle="steps-post" if every_round else "default", color=colour,
-            marker=marker, markevery=course.ends, label=label, lw=1.8 - 0.2 * (place % 4),
-        )  # fmt: skip
+            course.rounds,
+            course.epsilons,
+            drawstyle="steps-post" if every_round else "default",
+            color=colour,
+            marker=marker,
+            markevery=course.ends,
+            label=label,
+            lw=1.8 - 0.2 * (place % 4),
+        )
     ax.set(xlabel="rounds released", ylabel=f"ε per {units[0]}, of all rounds so far", ylim=(0, None))
     ax.xaxis.get_major_locator().set_params(integer=True)
     legend_below(ax)
@@ -103,7 +109,7 @@ def budget_spent(courses: Mapping[str, Spending], ax: Any = None) -> Any:
 
 def _check(guarantee: Guarantee, name: str) -> None:
     if guarantee.mode == "none":
-        raise InvalidArgument(f"{name} promises nothing: there is no budget that was spent, so nothing to draw")
+        raise InvalidArgument(f"{name} has no guarantee, and so no budget that was spent: leave it out")
     if guarantee.mode == "paper":
         raise InvalidArgument(f"{name} rests on a paper's claim, which no accountant can add up: nothing to draw")
     if guarantee.seeded:

@@ -1,6 +1,6 @@
 """What stands behind every epsilon of a report: each guarantee in full, each claim with what it rests on.
 
->>> promises([])
+>>> all_guarantees([])
 ''
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpmf.compare.report.markup import Cell, folded, listed, paragraph, table, text
-from dpmf.compare.report.tables import promise_of
+from dpmf.compare.report.tables import guarantee_of
 from dpmf.compare.summary import Point
 from dpmf.privacy import Guarantee
 
@@ -20,20 +20,20 @@ _STATUS = {
 }
 
 
-def promises(points: Sequence[Point]) -> str:
-    """Return a section per method and kind of promise; those that differ in epsilon alone share one."""
+def all_guarantees(points: Sequence[Point]) -> str:
+    """Return a section per method and kind of guarantee; those that differ in epsilon alone share one."""
     kinds: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         if point.n and point.guarantee:
-            kinds.setdefault((point.method, promise_of(point).text), []).append(point)
-    return "\n".join(_promise(method, alike) for (method, _), alike in kinds.items())
+            kinds.setdefault((point.method, guarantee_of(point).text), []).append(point)
+    return "\n".join(_guarantee(method, alike) for (method, _), alike in kinds.items())
 
 
-def _promise(method: str, points: Sequence[Point]) -> str:
+def _guarantee(method: str, points: Sequence[Point]) -> str:
     guarantees = [Guarantee.from_json(point.guarantee) for point in points]
     first = guarantees[0]
     status = "seeded" if first.seeded else first.mode
-    heading = f"{method}, {promise_of(points[0]).text}"
+    heading = f"{method}, {guarantee_of(points[0]).text}"
     return "\n".join(
         [
             f"<h3>{text(heading)}</h3>",

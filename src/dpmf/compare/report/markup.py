@@ -86,8 +86,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption:
     """Return a table that scrolls by itself where the screen is narrow."""
     cells = [[one if isinstance(one, Cell) else Cell(one) for one in row] for row in rows]
     numeric = [bool(cells) and all(row[place].number for row in cells) for place in range(len(columns))]
-    heads = "".join(f'<th scope="col"{_class("n" if right else "")}>{text(name)}</th>'
-                    for name, right in zip(columns, numeric, strict=True))  # fmt: skip
+    kinds = (_class("n" if right else "") for right in numeric)
+    heads = "".join(f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in cells)
     named = f"<caption>{text(caption)}</caption>" if caption else ""
     content = f"{named}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"

@@ -3,24 +3,25 @@
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
 >>> findings(summarize(rows))[1]
-'<p>To compare with: the mean of your own ratings, which is free, has 1.0000.</p>'
+'<p>To compare with: the per-user mean, which uses no one else&#x27;s data, has 1.0000.</p>'
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpmf.compare.comparison import PICTURE, REPORT
-from dpmf.compare.measure import MOST_RANKED
+from dpmf.compare.measurement import MOST_RANKED
 from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_with
 from dpmf.compare.plots.figure import as_svg, figure, save
 from dpmf.compare.plots.groups import by_group
-from dpmf.compare.report.guarantees import promises
+from dpmf.compare.report.guarantees import all_guarantees
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
-from dpmf.compare.report.tables import FIGURES, best_rows, by_promise, figures, group_names, groups
+from dpmf.compare.report.tables import FIGURES, best_rows, by_guarantee, figures, group_names, groups
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
@@ -36,13 +37,28 @@ _MARKS = (
     "Filled marks and solid lines: proven here. Hollow marks and dashed lines: what a paper claims, which nothing here "
     "certifies. An ε per user and an ε per rating are different things and never share an axis."
 )
+_RANKING = (
+    "Recall and ndcg of the ten best items of the catalogue that a person has not rated, of up to "
+    f"{MOST_RANKED:,} people with a held-out rating of three quarters of the scale or more."
+)
 _KLD = (
     "kld is how much errors on training ratings differ from errors on held-out ones (Balu and Furon 2016, nats): "
-    "measured on average, it promises nothing to anybody."
+    "measured on average, it guarantees nothing to anybody."
 )
-_FIELDS = ("ratings", "users", "items", "rated_items", "scale", "catalogue", "mean_rating", "density",
-           "ratings_per_user_median", "ratings_per_user_most", "ratings_per_item_median",
-           "ratings_per_item_most")  # fmt: skip
+_FIELDS = (
+    "ratings",
+    "users",
+    "items",
+    "rated_items",
+    "scale",
+    "catalogue",
+    "mean_rating",
+    "density",
+    "ratings_per_user_median",
+    "ratings_per_user_most",
+    "ratings_per_item_median",
+    "ratings_per_item_most",
+)
 
 
 def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequence[Row]) -> tuple[Path, Path | None]:
@@ -77,12 +93,11 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
         "<h2>Accuracy against ε</h2>",
         paragraph(_MARKS),
         _by_unit(rows, ("rmse",), draw),
-        *_tables(by_promise(points, figures), FIGURES),
+        *_tables(by_guarantee(points, figures), FIGURES),
         paragraph(_table_note(plan, rows), "soft"),
         _failures(points),
         "<h2>Ranking</h2>",
-        paragraph(f"Recall and ndcg of the ten best items of the catalogue that a person has not rated, of up to "
-                  f"{MOST_RANKED:,} people with a held-out rating of three quarters of the scale or more."),
+        paragraph(_RANKING),
         _by_unit(rows, ("recall", "ndcg"), draw),
         "<h2>Whom it serves: rare items, and people with few ratings</h2>",
         *_groups(rows, points, draw),
@@ -90,17 +105,20 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
         paragraph(_KLD),
         _by_unit(rows, ("kld",), draw),
         "<h2>Guarantees and claims in full</h2>",
-        promises(points) or paragraph("Nothing here is private."),
+        all_guarantees(points) or paragraph("Nothing here is private."),
         "<h2>How it was made</h2>",
         *_making(facts, plan, points),
-    ]  # fmt: skip
+    ]
     write_text(folder / REPORT, page(title, parts))
     return folder / REPORT, picture
 
 
 def findings(points: Sequence[Point]) -> list[str]:
     """Return what a hurried reader should know: the best proven method at each epsilon, beside what costs nothing."""
-    references = {OWN_MEAN: "the mean of your own ratings, which is free, has {}", NON_PRIVATE: "sgd, not private, {}"}
+    references = {
+        OWN_MEAN: "the per-user mean, which uses no one else's data, has {}",
+        NON_PRIVATE: f"{NON_PRIVATE}, not private, {{}}",
+    }
     heights = {one.method: one.mean["rmse"] for one in points if one.is_reference and "rmse" in one.mean}
     beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
     best = best_rows(points)
@@ -109,11 +127,11 @@ def findings(points: Sequence[Point]) -> list[str]:
 
 
 def _tables(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str]) -> list[str]:
-    """Return one table per kind of promise, under its name."""
+    """Return one table per kind of guarantee, under its name."""
     parts = []
-    for promise, rows in tables.items():
-        mark = f' class="{promise.kind}"' if promise.kind else ""
-        parts += [f"<h3{mark}>{text(promise.text[0].upper() + promise.text[1:])}</h3>", table(columns, rows)]
+    for guarantee, rows in tables.items():
+        mark = f' class="{guarantee.kind}"' if guarantee.kind else ""
+        parts += [f"<h3{mark}>{text(guarantee.text[0].upper() + guarantee.text[1:])}</h3>", table(columns, rows)]
     return parts
 
 
@@ -122,8 +140,8 @@ def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., st
     parts = []
     for metric in metrics:
         for unit in units_with(rows, metric):
-            parts.append(draw(lambda ax, metric=metric, unit=unit: accuracy_against_epsilon(rows, metric, unit, ax),
-                              f"{metric} against ε per {unit}"))  # fmt: skip
+            drawing = partial(accuracy_against_epsilon, rows, metric, unit)
+            parts.append(draw(drawing, f"{metric} against ε per {unit}"))
     if not parts:
         return paragraph("There is no private run to draw.", "soft")
     return parts[0] if len(parts) == 1 else '<div class="pair">' + "".join(parts) + "</div>"
@@ -133,12 +151,14 @@ def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., st
     parts = []
     for which, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
         drawable = [row for row in rows if getattr(row, which)]
-        pictures = [draw(lambda ax, which=which, unit=unit: by_group(rows, which, unit, ax),
-                         f"rmse by {whose}, ε per {unit}") for unit in units_with(drawable, "rmse")]  # fmt: skip
+        pictures = [
+            draw(partial(by_group, rows, which, unit), f"rmse by {whose}, ε per {unit}")
+            for unit in units_with(drawable, "rmse")
+        ]
         parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
         columns = ["method", "ε", *group_names(rows, which)]
         shown = [point for point in points if any(getattr(row, which) for row in point.rows)]
-        content = "".join(_tables(by_promise(shown, groups(which)), columns))
+        content = "".join(_tables(by_guarantee(shown, groups(which)), columns))
         parts.append(folded(f"rmse by {whose}, all runs (mean of repeats)", content))
     return parts
 
@@ -155,11 +175,7 @@ def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
 
 def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
     split = "the last ratings of everybody held out" if plan.how == "last" else "each with a split of its own"
-    runs = (
-        f"Mean, and least to most below, of up to {plan.repeats} runs, {split}."
-        if plan.repeats > 1
-        else "One run each."
-    )
+    runs = f"Mean, and min–max below, of up to {plan.repeats} runs, {split}." if plan.repeats > 1 else "One run each."
     timed = [row for row in rows if row.seconds is not None]
     threads = " or ".join(str(one) for one in sorted({row.threads for row in timed if row.threads is not None}))
     if not timed:
@@ -194,21 +210,24 @@ def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> l
     for name in _FIELDS:
         described.append([name.replace("_", " "), Cell(_shown(data[name]), number=not isinstance(data[name], str))])
     versions = {**facts["versions"], **facts["machine"]}
-    settings = [f"{method}.{name} = {value}" for method, fields in plan.settings.items()
-                for name, value in fields.items()]  # fmt: skip
+    settings = [
+        f"{method}.{name} = {value}" for method, fields in plan.settings.items() for name, value in fields.items()
+    ]
     held_out = f"{plan.holdout:g}" + (" ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}")
+    circumstances = [
+        f"Begun {facts['began']}.",
+        f"Held out: {held_out}; the same split for all methods of a repeat.",
+        f"Seeds of splits and starts: {seeds}. {_noise(points)}",
+        *(f"Set: {one}." for one in settings),
+    ]
     return [
         f"<pre>{text(facts['command'])}</pre>",
-        listed([
-            f"Begun {facts['began']}.",
-            f"Held out: {held_out}; the same split for all methods of a repeat.",
-            f"Seeds of splits and starts: {seeds}. {_noise(points)}",
-            *(f"Set: {one}." for one in settings),
-        ]),
-        "<h3>Data</h3>", table(["", facts["name"] or "ratings"], described),
+        listed(circumstances),
+        "<h3>Data</h3>",
+        table(["", facts["name"] or "ratings"], described),
         "<h3>Software and machine</h3>",
         table(["", ""], [[name, str(value)] for name, value in versions.items()]),
-    ]  # fmt: skip
+    ]
 
 
 def _shown(value: object) -> str:

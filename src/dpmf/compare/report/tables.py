@@ -1,10 +1,10 @@
-"""The tables of a report, and of the command line: what every method reached, and at which promise.
+"""The tables of a report, and of the command line: what every method reached, and at which guarantee.
 
-What is promised differently is never in one table: certified or claimed, about users or about ratings, to add and
+Different guarantees are never in one table: certified or claimed, about users or about ratings, to add and
 remove or to replace, at one delta or another.
 
 >>> from dpmf.compare.summary import summarize
->>> promise_of(summarize([Row("sgd", "none", math.inf, 0, 7, rmse=0.8)])[0]).text
+>>> guarantee_of(summarize([Row("sgd", "none", math.inf, 0, 7, rmse=0.8)])[0]).text
 'without an ε'
 """
 
@@ -18,18 +18,18 @@ from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point
 
 FIGURES = ("method", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
-BRIEF = ("method", "ε", "rmse", "from", "to", "recall@10", "ndcg@10", "seconds", "runs")
+BRIEF = ("method", "ε", "rmse", "min", "max", "recall@10", "ndcg@10", "seconds", "runs")
 _NAMES = {
-    OWN_MEAN: "own mean, free",
+    OWN_MEAN: "per-user mean",
     POPULAR: "popular, not private",
-    NON_PRIVATE: "sgd, not private",
+    NON_PRIVATE: f"{NON_PRIVATE}, not private",
 }
 _WITHOUT = "without an ε"
 _FAILED = "did not end"
 _NONE = "–"
 
 
-def promise_of(point: Point) -> Cell:
+def guarantee_of(point: Point) -> Cell:
     """Return what stands behind an epsilon, in words that nobody can take for something else."""
     if not point.n:
         return Cell(_FAILED)
@@ -43,11 +43,11 @@ def promise_of(point: Point) -> Cell:
     return Cell(f"certified {about}", kind="proven")
 
 
-def by_promise(points: Iterable[Point], cells: Callable[[Point], list[Cell]]) -> dict[Cell, list[list[Cell]]]:
-    """Return a table for every kind of promise, with the cells of each point."""
+def by_guarantee(points: Iterable[Point], cells: Callable[[Point], list[Cell]]) -> dict[Cell, list[list[Cell]]]:
+    """Return a table for every kind of guarantee, with the cells of each point."""
     tables: dict[Cell, list[list[Cell]]] = {}
     for point in points:
-        tables.setdefault(promise_of(point), []).append(cells(point))
+        tables.setdefault(guarantee_of(point), []).append(cells(point))
     return tables
 
 
@@ -64,8 +64,8 @@ def figures(point: Point) -> list[Cell]:
 
 def brief(point: Point) -> list[Cell]:
     """Return cells for `BRIEF`, which fit on a terminal."""
-    shown = [point.mean.get("rmse"), point.least.get("rmse"), point.most.get("rmse"), point.mean.get("recall"),
-             point.mean.get("ndcg")]  # fmt: skip
+    errors = (kind.get("rmse") for kind in (point.mean, point.least, point.most))
+    shown = [*errors, point.mean.get("recall"), point.mean.get("ndcg")]
     texts = [_NONE if one is None else f"{one:.4f}" for one in shown]
     return [_name(point), _epsilon(point), *(Cell(one, number=True) for one in (*texts, _seconds(point), _runs(point)))]
 
@@ -94,8 +94,8 @@ def groups(which: str) -> Callable[[Point], list[Cell]]:
     def cells(point: Point) -> list[Cell]:
         repeats = [getattr(row, which) for row in point.rows if getattr(row, which)]
         found = [_mean([one[place][2] for one in repeats]) for place in range(len(repeats[0]) if repeats else 0)]
-        return [_name(point), _epsilon(point), *(Cell(_NONE if one is None else f"{one:.4f}", number=True)
-                                                 for one in found)]  # fmt: skip
+        shown = (Cell(_NONE if one is None else f"{one:.4f}", number=True) for one in found)
+        return [_name(point), _epsilon(point), *shown]
 
     return cells
 

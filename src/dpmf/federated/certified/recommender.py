@@ -1,7 +1,7 @@
 """The recommender of the certified protocol: puts questions, and takes masks off sums.
 
-What it makes of noisy sums, and what it asks next, is `dpmf.methods.als.certified`. A round that is opened is charged,
-whatever becomes of it, and never asked for again.
+What it makes of noisy sums, and what it asks next, is up to the public half of the method. A round that is opened is
+charged, whatever becomes of it, and never asked for again.
 
 >>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget

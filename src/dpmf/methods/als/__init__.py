@@ -15,7 +15,7 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from dpmf.engine.store import AnyRatings
@@ -64,6 +64,7 @@ class ALS(CertifiedMethod):
     name: ClassVar[str] = "als"
     modes: ClassVar[tuple[str, ...]] = ("certified",)
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
+    turn: ClassVar[str] = "round"
     caps_fits: ClassVar[bool] = False
 
     n_factors: int | None = None
@@ -120,6 +121,30 @@ class ALS(CertifiedMethod):
         """How many rounds there are at most."""
         return int(self.facts()["n_epochs"])
 
+    @property
+    def most_factors(self) -> int:
+        """The number of factors, or the most that a private run chooses."""
+        n_factors: int | None = self.facts()["n_factors"]
+        return self._rule.most if n_factors is None else n_factors
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether users' factors are fitted to their own ratings alone: always."""
+        return True
+
+    def without_factors(self) -> ALS | None:
+        """Return a run of item biases, or of popularity, alone; without privacy biases are no reference."""
+        if self.is_implicit:
+            return replace(self, n_factors=0, alpha=None)
+        return replace(self, n_factors=0) if self.kind == "certified" else None
+
+    @property
+    def _rule(self) -> FactorRule:
+        """By which the number of factors is chosen."""
+        if self.n_factors is not None:
+            return FactorRule.exactly(self.n_factors)
+        return IMPLICIT_FACTORS if self.is_implicit else FACTORS
+
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open.
 
@@ -153,10 +178,10 @@ class ALS(CertifiedMethod):
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicALS | PublicImplicitALS:
         """Return the public half of a certified run."""
-        settings, rule = self.facts(), IMPLICIT_FACTORS if self.is_implicit else FACTORS
-        if self.n_factors is not None:
-            rule = FactorRule.exactly(self.n_factors)
-        elif crowd is not None:  # whose number is public, so that what follows from it is known beforehand
+        settings, rule = self.facts(), self._rule
+        if (
+            crowd is not None and self.n_factors is None
+        ):  # whose number is public, so that what follows from it is known beforehand
             rule = FactorRule.exactly(rule.number(self.budget.epsilon, crowd.n_users))
         sizes = len(catalogue), rule, settings["n_epochs"]
         facts = *sizes, settings["regularization"], self.budget, crowd

@@ -16,18 +16,19 @@ whole, and noise goes on the sum, which is proven to be private for users (`dpmf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import RunOptions, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.steps import PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive
 from dpmf.methods.gaussian import certified
-from dpmf.methods.gaussian.claim import Claim, eps_i_for
+from dpmf.methods.gaussian.claim import Claim, claim_section, eps_i_for
 from dpmf.methods.gaussian.defaults import MEANINGLESS, ClaimSettings, Settings, defaults_for
 from dpmf.methods.gaussian.run import fit_descent
 from dpmf.model import Model
@@ -70,6 +71,7 @@ class GaussianGD(SteppingMethod):
 
     name: ClassVar[str] = "gaussian"
     modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
+    turn: ClassVar[str] = "iteration"
 
     n_factors: int | None = None
     n_epochs: int | None = None
@@ -138,6 +140,17 @@ class GaussianGD(SteppingMethod):
             )
         return {**usual, "eps_i": eps_i}
 
+    @classmethod
+    def private_fields(cls, mode: str, epsilon: float, delta: float | None = None, **more: Any) -> dict[str, Any]:
+        """Return the fields that an epsilon sets; a claim is about a rating that is replaced, at a delta of its own."""
+        found = super().private_fields(mode, epsilon, delta, **more)
+        if mode == "paper" and math.isfinite(epsilon):
+            if more.get("neighbours") == "add-remove":
+                raise InvalidArgument("--neighbours add-remove: the claim is about a rating that is replaced")
+            if delta is not None:
+                found["delta_r"] = delta
+        return found
+
     def resolve(self) -> Settings:
         """Return the settings of a run, whatever was left open chosen from public facts alone."""
         return settings_of(Settings, self.facts())
@@ -163,3 +176,8 @@ class GaussianGD(SteppingMethod):
         if model.guarantee.mode != "paper":
             return {}
         return {"claim": self.claim(model.release.scale, len(model.history)).to_json()}
+
+    def sections(self, report: Mapping[str, Any]) -> Iterator[Section]:
+        """Yield the claim of mode "paper"."""
+        if "claim" in report:
+            yield claim_section(report["claim"])

@@ -21,9 +21,10 @@ That is a valid bound for J releases of noise multiplier σ / D C, if everything
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dpmf.methods.base import Section
 from dpmf.privacy import GaussianEvent, Guarantee
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.guarantee import rounded_up
@@ -134,3 +135,18 @@ def eps_i_for(epsilon: float, n_iterations: int, delta_i: float, delta_r: float)
     spread = math.log(1 / delta_r)
     root = epsilon / (math.sqrt(spread + epsilon) + math.sqrt(spread))  # of A, without cancellation
     return 2 * root * math.sqrt(math.log(1.25 / delta_i) / n_iterations) * (1 - _HAIR)
+
+
+def claim_section(claim: Mapping[str, float]) -> Section:
+    """Return what people are told about a claim, as `Claim.to_json` has it."""
+    rows = (
+        ("by the paper's Rényi formula", claim["epsilon_by_renyi"]),
+        ("by the accountant, for the same noise", claim["epsilon_by_accountant"]),
+    )
+    note = (
+        f"{claim['iterations']} iterations of eps_i {claim['eps_i']:.4g} each, with noise of {claim['sigma']:.4g} on "
+        "the gradient of user factors. Neither figure covers item factors, which are what a release holds."
+    )
+    return Section(
+        f"Claimed for one rating's value: epsilon at delta {claim['delta_r']:g}", ("", "epsilon"), rows, note
+    )

@@ -17,7 +17,8 @@ descent with quick steps, and "paper" the published fit without noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +26,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import Callback, Method, RunOptions
+from dpmf.methods.base import Callback, Method, RunOptions, Section
 from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive
 from dpmf.methods.gaussian import GaussianGD
 from dpmf.methods.objective.certified import fit_certified
@@ -33,6 +34,8 @@ from dpmf.methods.objective.profiles import Profiles
 from dpmf.methods.objective.run import fit_published
 from dpmf.model import Model
 from dpmf.privacy import Budget
+from dpmf.privacy.accounting import epsilon_of
+from dpmf.privacy.guarantee import rounded_up
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 
@@ -80,6 +83,9 @@ class ObjectivePerturbation(Method):
 
     name: ClassVar[str] = "objective"
     modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
+    turn: ClassVar[str] = "iteration"
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {"profiles": ("certified",)}
+    plain_mode: ClassVar[str] = "paper"  # what the paper has; in the other mode it is gaussian
 
     n_factors: int | None = None
     n_epochs: int | None = None
@@ -151,9 +157,16 @@ class ObjectivePerturbation(Method):
         return "rating"
 
     @classmethod
-    def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:
+    def private_fields(cls, mode: str, epsilon: float, delta: float | None = None, **more: Any) -> dict[str, Any]:
         """Return the fields that an epsilon sets; what is protected is a rating that is replaced."""
-        return super().private_fields(mode, epsilon, *args, **{**more, "neighbours": "replace"})
+        if math.isfinite(epsilon):
+            if mode == "paper" and delta is not None:
+                raise InvalidArgument(
+                    "--delta means nothing for the claim about objective, which has none: leave it out"
+                )
+            if more.get("neighbours") == "add-remove":
+                raise InvalidArgument("--neighbours add-remove: what objective protects is a rating that is replaced")
+        return super().private_fields(mode, epsilon, delta, **{**more, "neighbours": "replace"})
 
     def _quick(self) -> GaussianGD:
         """Return the method that does the same without a guarantee."""
@@ -201,3 +214,24 @@ class ObjectivePerturbation(Method):
             model = self._quick()._train(ratings, options)
             return replace(model, release=replace(model.release, configuration=self.configuration()))
         return fit_published(self, ratings, options)
+
+    def report(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return what the parts of a certified run cost, each by itself."""
+        guarantee = model.guarantee
+        if guarantee.mode != "certified":
+            return {}
+        assert guarantee.delta is not None
+        *before, _ = guarantee.events
+        profiles = rounded_up(epsilon_of(before, guarantee.delta, neighbours="replace")) if before else 0.0
+        return {"parts": {"items": self.budget.epsilon, "profiles": profiles}}
+
+    def sections(self, report: Mapping[str, Any]) -> Iterator[Section]:
+        """Yield what the parts of a certified run cost."""
+        if "parts" in report:
+            costs = {
+                "item factors, given profiles": report["parts"]["items"],
+                "profiles of users": report["parts"]["profiles"],
+                "together": report["epsilon"],
+            }
+            title = f"Paid for one rating's value: epsilon at delta {report['delta']:g}"
+            yield Section(title, ("", "epsilon"), tuple(costs.items()))

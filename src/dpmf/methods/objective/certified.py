@@ -120,7 +120,7 @@ class PublicObjective:
 
     @property
     def script(self) -> None:
-        """Noise of gamma-distributed length is not made of shares, so people cannot answer for themselves."""
+        """None: there is no sampler here that draws noise of gamma-distributed length in shares."""
 
     def converse(self, stage: Stage) -> Conversation:
         """Ask for users' factors, or for the sums that item factors are made of."""

@@ -101,6 +101,11 @@ class SGD(Method):
         """How many epochs there are at most."""
         return self.n_epochs
 
+    @property
+    def training_share(self) -> float:
+        """The fraction of the ratings that it learns from; the rest is for validation."""
+        return 1 - self.validation
+
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         return self.chosen_for(ratings)._fit(ratings, options.n_threads, options.callbacks, options.checkpoint)
 

@@ -22,7 +22,7 @@ import math
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from dpmf.engine.executor import Executor
 from dpmf.engine.resources import Resources
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
-from dpmf.methods.base import RunOptions, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
@@ -40,13 +40,16 @@ from dpmf.methods.counted import counted_ratings
 from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
-from dpmf.methods.sgld.claim import Bound
+from dpmf.methods.sgld.claim import Bound, paid_section
 from dpmf.methods.sgld.defaults import MEANINGLESS, ChainSettings, ClaimSettings, defaults_for, gentle_rate
 from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
 from dpmf.methods.sgld.run import fit_sampled
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
-from dpmf.ratings import Items, Scale
+from dpmf.ratings import Items, Ratings, Scale
+
+if TYPE_CHECKING:
+    from dpmf.methods.sgld.convergence import Convergence
 
 MOST_FACTORS = 1 << 16
 MOST_EPOCHS, MOST_TABLE = 1 << 20, 1 << 28
@@ -85,6 +88,8 @@ class SGLD(SteppingMethod):
 
     name: ClassVar[str] = "sgld"
     modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {"chains": ("none", "paper")}
+    personal_claim: ClassVar[bool] = True
 
     n_factors: int | None = None
     n_epochs: int | None = None
@@ -139,6 +144,11 @@ class SGLD(SteppingMethod):
     def n_turns(self) -> int | None:
         """How many epochs, or steps, there are."""
         return int(self.facts()["n_epochs"])
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether users' factors are fitted to their own ratings alone: always."""
+        return True
 
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open."""
@@ -242,3 +252,21 @@ class SGLD(SteppingMethod):
         if model.guarantee.mode != "paper":
             return {}
         return {"user_epsilons": self.paid(model, user_budgets)}
+
+    def sections(self, report: Mapping[str, Any]) -> Iterator[Section]:
+        """Yield what users pay, in mode "paper"."""
+        if report["mode"] == "paper":
+            yield paid_section(report["user_epsilons"])
+
+    def diagnose(
+        self,
+        ratings: Ratings,
+        *,
+        n_chains: int,
+        n_threads: int | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+    ) -> Convergence:
+        """Run more chains to see whether they agree; see `dpmf.methods.sgld.convergence`."""
+        from dpmf.methods.sgld.convergence import diagnose
+
+        return diagnose(self, ratings, n_chains=n_chains, n_threads=n_threads, user_budgets=user_budgets)

@@ -20,13 +20,14 @@ s (B_i + B_i') when their ratings change, ε/2 at most. At temperature T the cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.methods.base import Section
 from dpmf.privacy import Budget, Guarantee
 
 RELEASES = ("item factors", "item biases", "the configuration")
@@ -155,3 +156,17 @@ class Bound:
             # Where a rating takes another's place, or changes the weight of all others, it counts twice.
             "rating": {"claimed": self.epsilon / self.cap, "weight 1": one, "most": 2 * self.rho * one},
         }
+
+
+def paid_section(paid: Mapping[str, Any]) -> Section:
+    """Return what people are told about what users pay, as `Bound.paid` has it."""
+    columns = ("least", "median", "most")
+    names = {"claimed": "as claimed (theorem 2)", "add-remove": "exact draws, add-remove"}
+    rating = paid["rating"]
+    note = (
+        f"At the errors they really have, the ratings of a typical user cost {paid['typical']:.4g}: an average, "
+        f"which guarantees nothing. One rating: {rating['claimed']:.4g} as claimed, and for exact draws "
+        f"{rating['weight 1']:.4g} at weight 1 and {rating['most']:.4g} at most."
+    )
+    rows = [(name, *(paid[key][column] for column in columns)) for key, name in names.items()]
+    return Section("What users pay: epsilon", ("", *columns), rows, note, from_ratings=True)

@@ -17,7 +17,7 @@ finite epsilon nothing is private. With one, mode "paper" skips ratings with a l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +26,7 @@ import numpy as np
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
-from dpmf.methods.base import RunOptions, settings_of
+from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.steps import Centre, SteppingMethod
 from dpmf.methods.checks import (
@@ -154,6 +154,13 @@ class Sketch(SteppingMethod):
         """Return whom a guarantee protects: the claim is about a rating, the certificate about a user."""
         return "rating" if mode == "paper" else "user"
 
+    @classmethod
+    def private_fields(cls, mode: str, epsilon: float, delta: float | None = None, **more: Any) -> dict[str, Any]:
+        """Return the fields that an epsilon sets; a claim has no delta."""
+        if mode == "paper" and math.isfinite(epsilon) and delta is not None:
+            raise InvalidArgument("--delta means nothing for the claim about sketch, which has none: leave it out")
+        return super().private_fields(mode, epsilon, delta, **more)
+
     @property
     def n_turns(self) -> int | None:
         """How many epochs, or steps, there are."""
@@ -245,3 +252,25 @@ class Sketch(SteppingMethod):
         sized = self.width is None or self.learning_rate is None or self.regularization is None
         means = self.facts()["biases"] == "means"
         return claim_of(self.budget.epsilon, exact_means=means, data_sized=sized, assumptions=assumptions)
+
+    def report(self, model: Model, user_budgets: Mapping[Any, float] | None = None) -> dict[str, Any]:
+        """Return rows, cells per row and bytes of the table, and the bytes of dense factors of the same ids."""
+        n_ids = len(model.release.items)
+        if model.guarantee.mode != "certified":  # there items alone are in it
+            n_ids += len(model.user_ids)
+        width = self.width_for(n_ids)
+        return {
+            "sketch": {
+                "rows": self.depth,
+                "cells_per_row": width,
+                "bytes": 4 * self.depth * width,
+                "dense_bytes": 4 * n_ids * model.release.n_factors,
+            }
+        }
+
+    def sections(self, report: Mapping[str, Any]) -> Iterator[Section]:
+        """Yield how much memory the table takes."""
+        size = report["sketch"]
+        ours, dense = (size[name] / 1e6 for name in ("bytes", "dense_bytes"))
+        cells = f"{size['rows']} rows of {size['cells_per_row']:,} cells"
+        yield Section(note=f"The sketch has {cells}: {ours:.2f} MB, where dense factors take {dense:.2f} MB")

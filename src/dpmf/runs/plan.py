@@ -1,0 +1,87 @@
+"""A run from data to saved results: what is read, whether it is streamed, and where the results go.
+
+>>> from dpmf.methods import SGD
+>>> plan = Plan(SGD(n_factors=2, n_epochs=1), "synthetic")
+>>> plan.check()
+>>> plan.run(Arguments(n_threads=1)).streamed
+False
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpmf.engine.threads import thread_count
+from dpmf.errors import InvalidArgument
+from dpmf.methods import Method
+from dpmf.ratings import Ratings
+from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.store.columns import is_store
+from dpmf.runs.outputs import Outputs, check_apart
+from dpmf.runs.parts import Parts, Split, StoredParts
+from dpmf.runs.streamed import open_ratings, prepare
+from dpmf.runs.training import Arguments, Run, train_on
+
+if TYPE_CHECKING:
+    from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.methods.objective.profiles import Profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is trained on what.
+
+    Attributes:
+        method: configured.
+        data: a catalogue name, a file or a folder.
+        options: how to read the data.
+        split: what is held out.
+        memory: how many bytes there are; ratings that take more are streamed from disk. None for no limit.
+        outputs: where results go.
+    """
+
+    method: Method
+    data: str
+    options: ReadOptions = field(default_factory=ReadOptions)
+    split: Split = field(default_factory=Split)
+    memory: int | None = None
+    outputs: Outputs = field(default_factory=Outputs)
+
+    def check(self, n_threads: int | None = None, checkpoint: Checkpoint | None = None) -> None:
+        """Refuse what could not be carried out or saved, before anything is read."""
+        thread_count(n_threads)
+        store = Path(self.data) if is_store(self.data) else None
+        folder = None if checkpoint is None else Path(checkpoint.folder)
+        check_apart({"DATA": store, "--out": self.outputs.out, "--model": self.outputs.model, "--checkpoint": folder})
+        self.outputs.check()
+        if self.memory is not None and not self.method.streams:
+            run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
+            raise InvalidArgument(
+                f"--memory cannot stream {self.method.name} here: {run} needs all ratings in memory; leave it out, or "
+                "choose a certified run, which streams"
+            )
+
+    def run(self, arguments: Arguments) -> Run:
+        """Read, train, test and save."""
+        if self.memory is None:
+            return self._train(Parts.of(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
+        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as scratch:
+            return self._train(self._parts(self.memory, arguments.profiles, Path(scratch)), arguments)
+
+    def _train(self, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+        run = train_on(self.method, parts, arguments)
+        self.outputs.save(run.model)
+        return run
+
+    def _parts(self, memory: int, profiles: Profiles | None, scratch: Path) -> Parts | StoredParts:
+        """Return ratings in memory if they and the factors to learn fit there, else laid out on disk."""
+        n_factors = self.method.most_factors if profiles is None else profiles.n_factors
+        assert n_factors is not None
+        sizes = {"memory": memory, "n_factors": n_factors}
+        with open_ratings(self.data, **sizes, scratch=scratch, options=self.options) as source:
+            if isinstance(source, Ratings):
+                return Parts.of(source, self.split)
+            return prepare(source, self.split, memory=memory, scratch=scratch)

@@ -1,0 +1,79 @@
+"""`dpmf evaluate`, `recommend`, `similar` and `explain`: what can be done with a release."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf.evaluation import evaluate
+from dpmf.model import Release
+from dpmf.ratings import Ratings
+
+Answer = Callable[..., dict[str, Any]]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_evaluate_measures_what_the_library_measures(
+    answer: Answer, data_folder: Path, release_folder: Path, small_ratings: Ratings
+) -> None:
+    report = answer("evaluate", release_folder, data_folder, "--holdout", 0.2, "--seed", 3)
+    known, test = small_ratings.split(0.2, seed=3)
+    expected = evaluate(Release.load(release_folder), test, known=known)
+    assert {"rmse", "mae", "recall@10", "ndcg@10"} <= set(report)
+    assert {name: report[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert report["baseline_rmse"] > report["rmse"]
+
+
+def test_evaluate_uses_the_scale_of_the_release_to_the_last_digit(answer: Answer, tmp_path: Path) -> None:
+    rows = [f"{user},{item},{1234567 + (user * item) % 7}" for user in range(12) for item in range(8)]
+    (tmp_path / "wide.csv").write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+    answer("train", "wide.csv", "--method", "sgd", "--epochs", 1, "--out", "r")
+    assert answer("evaluate", "r", "wide.csv", "--holdout", 0.3)["rmse"] < 7
+
+
+def test_recommend_is_a_fold_in(answer: Answer, release_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,1.5\n")
+    report = answer("recommend", release_folder, "--ratings", "mine.csv", "-k", 4)
+    expected = Release.load(release_folder).fold_in({"The Silent Orbit": 5, 2: 1.5}).recommend(4)
+    assert report == {"recommendations": [one._asdict() for one in expected]}
+    assert len(expected) == 4
+
+
+def test_recommend_obeys_choices_and_reports_unknown_items(
+    command: Command, release_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_text("\ufeffThe Silent Orbit,5\nNever Made,2\n", encoding="utf-8")
+    words = ["--only", 1, "--only", 2, "--only", 3, "--exclude", 2, "--include-rated", "--json"]
+    done = command("recommend", release_folder, "--ratings", "mine.csv", *words)
+    assert {one["item"] for one in json.loads(done.stdout)["recommendations"]} == {1, 3}
+    assert done.stderr == "dpmf: 1 rated items are not in the catalogue and were left out\n"
+    nothing = command("recommend", release_folder, "--ratings", "mine.csv", "--only", 1)
+    assert (nothing.returncode, nothing.stdout) == (0, "nothing is left to recommend\n")
+
+
+def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) -> None:
+    by_id = answer("similar", release_folder, 1, "-k", 3)
+    assert by_id == answer("similar", release_folder, "The Silent Orbit", "-k", 3)
+    expected = Release.load(release_folder).similar_items(1, 3)
+    assert by_id == {"recommendations": [one._asdict() for one in expected]}
+
+
+def test_tables_hold_titles_and_scores(command: Command, release_folder: Path) -> None:
+    done = command("similar", release_folder, 1, "-k", 2)
+    best = Release.load(release_folder).similar_items(1, 1)[0]
+    assert best.title in done.stdout
+    assert f"{best.score:.4f}" in done.stdout
+
+
+def test_explain_says_that_nothing_is_guaranteed(command: Command, answer: Answer, release_folder: Path) -> None:
+    done = command("explain", release_folder)
+    assert "not private" in done.stdout
+    assert "do not publish it" in done.stdout
+    report = answer("explain", release_folder)
+    assert (report["epsilon"], report["delta"], report["mode"], report["certified"]) == (None, None, "none", False)
+    assert (report["items"], report["factors"]) == (60, 4)
