@@ -96,7 +96,7 @@ class Case:
 
 SMALL = {"n_factors": 2, "n_epochs": 2}
 STEPS = {"n_factors": 2, "n_epochs": 3}
-SAMPLED = {**STEPS, "sampling_rate": 0.5, "budget": USER}
+SAMPLED: dict[str, Any] = {**STEPS, "sampling_rate": 0.5, "budget": USER}
 
 CERTIFIED = (
     Case("als", "als", {**SMALL, "budget": LARGE}, (3, 1, 2, 2), 1, 2),

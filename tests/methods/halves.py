@@ -65,7 +65,7 @@ class Facts:
 FEW = Facts()
 
 
-class _Sampled(SteppingPlan):
+class Sampled(SteppingPlan):
     """A plan whose noise nobody calibrated: how much there is does not matter here, and to find it takes seconds."""
 
     @property
@@ -73,8 +73,8 @@ class _Sampled(SteppingPlan):
         return PoissonGaussianEvent(self.what, 1.7, self.sampling_rate, self.n_steps, self.coordinates)
 
 
-class _Sketched(_Sampled, SketchedPlan):
-    pass
+class Sketched(Sampled, SketchedPlan):
+    """The same for a sketch."""
 
 
 def _als(facts: Facts, per_item: bool = False) -> PublicALS:
@@ -94,12 +94,12 @@ def _gaussian(facts: Facts, centering: str) -> PublicSteps:
 
 
 def _sgld(facts: Facts) -> PublicSteps:
-    plan = _Sampled(*facts.sizes, 0.5, facts.budget, 0.5)
+    plan = Sampled(*facts.sizes, 0.5, facts.budget, 0.5)
     return PublicSteps(plan, facts.scale, facts.keys, Centre(facts.scale.middle), 1.0, 2, 1)
 
 
 def _sketch(facts: Facts, width: int) -> PublicSketch:
-    plan = _Sketched(*facts.sizes, 0.5, facts.budget, 0.5, depth=2, width=width, median=False)
+    plan = Sketched(*facts.sizes, 0.5, facts.budget, 0.5, depth=2, width=width, median=False)
     return PublicSketch(plan, facts.scale, facts.keys, Centre(facts.scale.middle), 1.0, 2, 1)
 
 

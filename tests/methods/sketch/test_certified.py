@@ -27,9 +27,11 @@ from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
+from ..cases import RATINGS, SAMPLED
+from ..halves import Sketched
 from ..watch import Record, Recorder
 
-METHOD = Sketch(n_factors=3, n_epochs=6, budget=Budget(3.0), sampling_rate=0.3, noise_seed=4)
+METHOD = Sketch(**SAMPLED, depth=3, width=7, query="median", noise_seed=4)  # the accountant has seen it before
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def carried_out(
 
 def test_items_that_collide_with_equal_signs_do_not_add_up_beyond_the_clip(ratings: Ratings) -> None:
     """Bounded item by item, or before collisions, the sum of what meets in one cell would be longer than the clip."""
-    plan = SketchedPlan(60, 3, 6, 0.5, Budget(3.0), 0.9, depth=1, width=1, median=False)
+    plan = Sketched(60, 3, 6, 0.5, Budget(3.0), 0.9, depth=1, width=1, median=False)
     family = carried_out(plan, ratings, np.ones(150), slice(0))[0].table.family
     _, signs = locate_rows(ratings.catalogue.ids.keys, ITEMS, family, 3)
     mine = np.flatnonzero(signs[:, -1] > 0)  # of the bias, in the only cell there is
@@ -69,32 +71,32 @@ def test_items_that_collide_with_equal_signs_do_not_add_up_beyond_the_clip(ratin
 
 
 def test_every_cell_gets_noise_whether_or_not_anything_lives_there(ratings: Ratings) -> None:
-    plan = SketchedPlan(60, 3, 2, 0.5, Budget(3.0), 0.3, depth=2, width=5000, median=False)
+    plan = Sketched(60, 3, 2, 0.5, Budget(3.0), 0.3, depth=2, width=5000, median=False)
     before = carried_out(plan, ratings, np.ones(150), slice(0))[0].table.cells.copy()
     after = carried_out(plan, ratings, np.ones(150), slice(1))[0].table.cells
     assert (after != 0.5 * before).all()
     assert np.std(after - 0.5 * before) == pytest.approx(0.5 / math.sqrt(2), rel=0.1)
 
 
-def test_what_is_promised_follows_from_what_was_done(ratings: Ratings, tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger", Budget(4.0))
-    guarantee = replace(METHOD, noise_seed=None).fit(ratings, ledger=ledger).guarantee
+def test_what_is_promised_follows_from_what_was_done(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", Budget(6.0))
+    guarantee = replace(METHOD, noise_seed=None).fit(RATINGS, ledger=ledger).guarantee
     assert (guarantee.mode, guarantee.certified, guarantee.unit) == ("certified", True, "user")
     assert guarantee.epsilon is not None
-    assert 2.9 < guarantee.epsilon <= 3.0
+    assert 4.9 < guarantee.epsilon <= 5.0
     (event,) = guarantee.events
     assert isinstance(event, PoissonGaussianEvent)
-    cells = 4 * 45  # 60 items of 3 factors at a gain of 1
-    assert (event.what, event.sampling_rate, event.count, event.coordinates) == (CELLS, 0.3, 6, 6 * cells)
+    assert (event.what, event.sampling_rate, event.count, event.coordinates) == (CELLS, 0.5, 3, 3 * 3 * 7)
+    assert Sketch(n_factors=3, budget=Budget(5.0)).width_for(60) == 45  # in 4 rows, as many cells as factors
     assert verify(guarantee).ok
     assert ledger.spent() == pytest.approx(guarantee.epsilon, abs=1e-4)
     with pytest.raises(BudgetExceeded, match=r"together they would cost [0-9.]+: more"):  # not infinity
-        replace(METHOD, noise_seed=None).fit(ratings, ledger=ledger)
+        replace(METHOD, noise_seed=None).fit(RATINGS, ledger=ledger)
 
 
-def test_nothing_public_depends_on_how_many_users_there_are(ratings: Ratings) -> None:
-    fewer = ratings.select(ratings.users < 40)
-    one, other = METHOD.fit(ratings).release, METHOD.fit(fewer).release
+def test_nothing_public_depends_on_how_many_users_there_are() -> None:
+    fewer = RATINGS.select(RATINGS.users < 40)
+    one, other = METHOD.fit(RATINGS).release, METHOD.fit(fewer).release
     assert one.configuration == other.configuration
     assert one.guarantee == other.guarantee
     assert (one.mean, one.ridge, one.item_factors.shape) == (other.mean, other.ridge, other.item_factors.shape)
