@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
-from dpmf.methods.als.implicit_questions import RADIUS, ImplicitFit, ImplicitScript, Observed, Spreads
+from dpmf.methods.als.implicit_questions import RADIUS, HeldOutFactors, ImplicitFit, ImplicitMoments, ImplicitScript
 from dpmf.methods.als.plan import FACTORS, MOMENTS, POPULARITY, USERS, ImplicitPlan
 from dpmf.methods.certified.estimate import Estimate
 from dpmf.methods.certified.plan import Stage
@@ -145,8 +145,8 @@ class PublicImplicitALS:
         fit = self._start() if first else self._fit()
         lift = max(_LIFT * self._mean_root(), 1.0)
         spreads, sums = yield (
-            Spreads(MOMENTS, fit, self._weights, lift, RADIUS),
-            Observed(FACTORS, fit, self._weights, RADIUS, plan.height),
+            ImplicitMoments(MOMENTS, fit, self._weights, lift, RADIUS),
+            HeldOutFactors(FACTORS, fit, self._weights, RADIUS, plan.height),
         )
         moments, moment_noise = symmetric(spreads.values, K + 1) / lift, spreads.sd / lift
         self._refine_counts(sums.values[:, K] / plan.height, sums.sd / plan.height)

@@ -69,7 +69,7 @@ class ImplicitFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Spreads(Question):
+class ImplicitMoments(Question):
     """What are the second moments of (u_i, 1) over people, who count by 1/√n for the n items they have?
 
     Attributes:
@@ -109,7 +109,7 @@ class Spreads(Question):
 
 
 @dataclass(frozen=True, eq=False)
-class Observed(Question):
+class HeldOutFactors(Question):
     """What factors do those have who have an item, and how many are they?
 
     Attributes:
@@ -170,14 +170,14 @@ class ImplicitScript(Script):
             return tuple(Counts(what, weights) for what in releases)
         fit = ImplicitFit(told["V"], told["c"], number(told, "ridge"), self.plan.alpha, number(told, "length"))
         return (
-            Spreads(MOMENTS, fit, weights, number(told, "lift"), RADIUS),
-            Observed(FACTORS, fit, weights, RADIUS, self.plan.height),
+            ImplicitMoments(MOMENTS, fit, weights, number(told, "lift"), RADIUS),
+            HeldOutFactors(FACTORS, fit, weights, RADIUS, self.plan.height),
         )
 
     def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
         """Return what has to be told for others to make the same questions."""
         first = questions[0]
-        if not isinstance(first, Spreads):
+        if not isinstance(first, ImplicitMoments):
             return {}
         fit, numbers = first.fit, {"ridge": first.fit.ridge, "length": first.fit.length, "lift": first.lift}
         return {"c": fit.c, "V": fit.V, **{name: np.array([value]) for name, value in numbers.items()}}
