@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
-from dpmf.privacy import Guarantee
+from dpmf.privacy import Guarantee, accounting, guarantee, ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
@@ -32,6 +34,20 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def pytest_xdist_auto_num_workers() -> int:
     """Return the number of workers of `--numprocesses auto`: the CPUs that this process, or its container, may use."""
     return available_cpus()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _account_once() -> Iterator[None]:
+    """Let the accountant remember what it found: of sampled steps, the same question takes long every time."""
+    remembered = cache(accounting.epsilon_of)
+
+    def epsilon_of(events: Any, delta: float, **how: Any) -> float:
+        return remembered(tuple(events), delta, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (guarantee, ledger):
+            patch.setattr(module, "epsilon_of", epsilon_of)
+        yield
 
 
 @pytest.fixture

@@ -168,12 +168,13 @@ def test_where_people_come_now_and_then_as_many_are_asked_as_are_usually_there(r
 
 
 def test_people_who_want_to_count_for_less_do(ratings: Ratings) -> None:
-    everybody = dict.fromkeys(ratings.user_ids, 0.0)
-    none, some = (simulate_certified(ratings, SCENARIO, user_budgets=one) for one in (everybody, {}))
+    all_but_one = {user: 0.0 for user in ratings.user_ids if user != ratings.user_ids[0]}
+    none, some = (simulate_certified(ratings, SCENARIO, user_budgets=one) for one in (all_but_one, {}))
     assert bits(none) != bits(some)
     assert "Everybody chose their own epsilon" in " ".join(none.model.guarantee.assumptions)
-    other = replace(ratings, values=6.0 - ratings.values)  # of no weight, ratings make no difference
-    again = simulate_certified(other, SCENARIO, user_budgets=everybody)
+    # Of no weight, ratings make no difference.
+    other = replace(ratings, values=np.where(ratings.users > 0, 6.0 - ratings.values, ratings.values))
+    again = simulate_certified(other, SCENARIO, user_budgets=all_but_one)
     assert again.model.release.item_biases.tobytes() == none.model.release.item_biases.tobytes()
     assert again.model.release.item_factors.tobytes() == none.model.release.item_factors.tobytes()
 
@@ -201,6 +202,25 @@ def test_rounds_that_are_lost_stay_charged_and_are_left_out(
     assert [record.epoch for record in outcome.model.history] == [n for n in (1, 2, 3) if n + 2 not in lost]
     assert bits(outcome) != bits(whole)
     assert all(np.isfinite(one).all() for one in (outcome.model.release.item_factors, outcome.model.user_factors))
+
+
+def test_what_was_lost_before_a_stop_has_no_record_after_it(
+    ratings: Ratings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losing(monkeypatch, 3)  # the first round of factors
+    honest = Parties.begin
+
+    def begin(parties: Parties, one: Stage) -> None:
+        if one == parties.agreement.stages[3]:
+            raise Killed
+        honest(parties, one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Parties, "begin", begin)
+        with pytest.raises(Killed):
+            simulate_certified(ratings, SCENARIO, checkpoint=Checkpoint(tmp_path / "run"))
+    outcome = simulate_certified(ratings, SCENARIO, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+    assert [record.epoch for record in outcome.model.history] == [2, 3]
 
 
 @pytest.mark.parametrize("lost", [0, 1])

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dpmf.engine.store import StoredRatings
 from dpmf.methods.certified import run
-from dpmf.privacy import accounting, guarantee, ledger
 from dpmf.ratings.store import columns
 from dpmf.ratings.store.pieces import MemorySource
 
 from .cases import RATINGS, profiles_of
 from .watch import Watch
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _account_once() -> Iterator[None]:
-    """Let the accountant remember what it found: of sampled steps, the same question takes long every time."""
-    remembered = cache(accounting.epsilon_of)
-
-    def epsilon_of(events: Any, delta: float, **how: Any) -> float:
-        return remembered(tuple(events), delta, **how)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (guarantee, ledger):
-            patch.setattr(module, "epsilon_of", epsilon_of)
-        yield
 
 
 @pytest.fixture

@@ -179,10 +179,12 @@ def test_another_run_is_refused_before_any_noise(case: Case, tmp_path: Path, wat
 
 @certified
 def test_what_is_stored_is_made_of_noisy_sums_alone(case: Case, tmp_path: Path, watch: Watch) -> None:
-    """Other ratings that lead to the same releases lead to the same snapshot, byte for byte."""
+    """Other ratings that lead to the same releases lead to the same state, byte for byte."""
     case.fit(RATINGS, {"noise_seed": 1}, checkpoint=Checkpoint(tmp_path / "one"))
     watch.script = watch.records
     other = replace(RATINGS, values=(6 - RATINGS.values).astype(np.float32))
+    if case.method != "objective":  # for which it is public who rated what
+        other = other.select(np.arange(len(other)) % 3 > 0)
     case.fit(other, {"noise_seed": 1}, checkpoint=Checkpoint(tmp_path / "other"))
     one, two = (sorted((tmp_path / name).glob("epoch-*"))[-1] / "state.safetensors" for name in ("one", "other"))
     assert one.read_bytes() == two.read_bytes()

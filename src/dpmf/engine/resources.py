@@ -69,20 +69,23 @@ class Resources:
         return cls(fitting, cls._capacity(ratings, always + fitting * strip), ratings.columns.folder)
 
     @classmethod
-    def for_sums(cls, ratings: StoredRatings, n_factors: int, n_threads: int, sum_size: int | None = None) -> Resources:
+    def for_sums(
+        cls, ratings: StoredRatings, n_factors: int, n_threads: int, sum_size: int | None = None, working_size: int = 0
+    ) -> Resources:
         """Divide the memory where every thread adds up sums of its own: a number for each factor and bias of an item.
 
         User factors, which are needed at the end only, go to the disk as above, and the number of threads is limited
-        to the sums that fit. Pieces of ratings are small and do not count. `sum_size` is the size of other sums.
+        to the sums that fit. Pieces of ratings are small and do not count. `sum_size` is the size of other
+        sums, and `working_size` the numbers that are held beside them.
 
         Raises:
             InvalidArgument: the memory is too small even for one thread.
         """
         memory, limit = ratings.memory, max(ratings.memory, _LEAST_MEMORY)
         sums = 8 * ((n_factors + 1) * ratings.n_items if sum_size is None else sum_size)
-        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items
+        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items + 8 * working_size
         if always + sums > limit:
-            raise _too_little(memory, n_factors, "sums for all items", always + sums)
+            raise _too_little(memory, n_factors, "sums over people", always + sums)
         fitting = _fitting(n_threads, always, sums, limit, "sums")
         on_disk = 4 * n_factors * ratings.n_users > memory // 2
         return cls(fitting, user_folder=ratings.columns.folder if on_disk else None)

@@ -145,7 +145,7 @@ def test_threads_are_as_many_as_sums_fit_in_memory(
         room = Resources.for_sums(replace(on_disk, memory=memory), 3, 3)
         assert (room.n_threads, room.user_folder) == (n_threads, None)
         assert ("each holds 1 MB of sums" in caplog.text) == (n_threads < 3)
-    with pytest.raises(InvalidArgument, match=r"too little for 3 factors: sums for all items take .* allow that much"):
+    with pytest.raises(InvalidArgument, match=r"too little for 3 factors: sums over people take .* allow that much"):
         CERTIFIED.fit(replace(on_disk, memory=always + sums - 1))
 
 

@@ -81,6 +81,9 @@ class Recommender:
         if tuple(question.what for question in questions) != self._agreement.rounds[self.round].releases:
             raise InvalidArgument(f"round {self.round} of the agreement asks for something else")
         told = self._agreement.script.spell(questions)
+        for one in self._agreement.told(self.round):
+            if not one.holds(np.asarray(told[one.name])):
+                raise InvalidArgument(f"{one.name} is out of the range that was agreed: nobody would answer")
         inquiry = Inquiry(self.round, self._agreement.digest, b"", told)
         agreed = self._agreement.questions(self.round, told)
         if not all(is_same(one, other) for one, other in zip(questions, agreed, strict=True)):

@@ -32,6 +32,7 @@ from dpmf.federated.simulate.traffic import Traffic
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.methods.als import ALS
 from dpmf.methods.als.defaults import private_defaults
+from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.certified.answer import Asked, RatingsAnswerer
 from dpmf.methods.certified.method import CertifiedMethod
@@ -39,7 +40,7 @@ from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.stages import StageLost
-from dpmf.methods.checks import fraction, not_negative, public_facts, whole
+from dpmf.methods.checks import fraction, not_negative, whole
 from dpmf.methods.foldin import folded
 from dpmf.model import Model
 from dpmf.privacy import Budget
@@ -105,7 +106,9 @@ class CertifiedScenario:
             self._check_method(self.method)
 
     def _check_method(self, method: CertifiedMethod) -> None:
-        """Refuse settings that stand in two places."""
+        """Refuse a method without a protocol, and settings that stand in two places."""
+        if not isinstance(method, CertifiedMethod):
+            raise InvalidArgument(f"{type(method).__name__} has no protocol in which people answer for themselves")
         facts = method.facts()
         for name in ("budget", "seed", "noise_seed", "items_public"):
             if facts[name] != getattr(self, name):
@@ -160,7 +163,9 @@ class CertifiedScenario:
                 f"{n_users} people in a round are too few to tolerate {dropouts} drop-outs and {colluders} colluders: "
                 "take more people, or tolerate fewer"
             )
-        return Agreement(self.learner, ratings.catalogue, ratings.scale, n_users, dropouts, colluders)
+        # Where ratings are not used, their scale is not told: it may have been found in the data.
+        scale = NO_RATINGS if self.learner.is_implicit else ratings.scale
+        return Agreement(self.learner, ratings.catalogue, scale, n_users, dropouts, colluders)
 
     def _check_dropouts(self, n_users: int, dropouts: int) -> None:
         """Refuse to begin what would be lost, and charged, in the first round."""
@@ -226,9 +231,10 @@ def simulate_certified(
     """
     method, threads = scenario.learner, thread_count(n_threads)
     method.check_declared(ratings)
-    agreement, catalogue, scale = scenario.agreement(ratings), ratings.catalogue, ratings.scale
-    public = method.public_half(catalogue, scale, agreement.crowd)
-    terms = Terms({"name": "simulate certified", **scenario.facts()}, public_facts(catalogue), scenario.noise_seed)
+    agreement, catalogue = scenario.agreement(ratings), ratings.catalogue
+    crowd, scale = agreement.crowd, agreement.scale
+    public, rests_on = method.public_half(catalogue, scale, crowd), method.assumptions(catalogue, crowd)
+    terms = Terms({"name": "simulate certified", **scenario.facts()}, rests_on, scenario.noise_seed)
     parties: list[Parties] = []
 
     def partner(shares: NDArray[np.float64], noise: Noise, resources: Resources) -> Parties:

@@ -190,10 +190,10 @@ class ALS(CertifiedMethod):
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
         return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
 
-    def assumptions(self, catalogue: Items) -> Sequence[str]:
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
         public, listed = public_facts(catalogue)
-        chosen = [_FACTORS_CHOSEN] if self.n_factors is None else []
+        chosen = [_FACTORS_CHOSEN] if self.n_factors is None and crowd is None else []
         return [IMPLICIT_ASSUMPTION if self.is_implicit else public, *chosen, listed]
 
     def release_of(

@@ -20,7 +20,8 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Ratings, Scale
 
 IMPLICIT_ASSUMPTION = "Configuration and number of rounds are public: they were declared, not learnt from the ratings."
-_SCALE = Scale(0.0, 1.0)  # that of the data may have been found in them, and means nothing here
+NO_RATINGS = Scale(0.0, 1.0)
+"""The scale where ratings are not used: that of the data may have been found in them, and means nothing."""
 
 
 def fit_implicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str, Any], options: RunOptions) -> Model:
@@ -61,7 +62,7 @@ def implicit_release(
     """Return the release of item factors and popularity."""
     return Release(
         items=catalogue,
-        scale=_SCALE,
+        scale=NO_RATINGS,
         mean=0.0,
         item_factors=item_factors,
         item_biases=item_biases,

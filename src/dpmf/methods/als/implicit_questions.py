@@ -16,7 +16,7 @@ from dpmf.kernels.dense import rescale_rows
 from dpmf.kernels.implicit_sums import ImplicitSettings, add_held_out_factors, add_implicit_moments
 from dpmf.methods.als.plan import FACTORS, MOMENTS, ImplicitPlan
 from dpmf.methods.certified.questions import Array, Counts, Fit, Fitted, Floats, Integers, People, Question, Rated
-from dpmf.methods.certified.script import Script, Told, number, penalties
+from dpmf.methods.certified.script import Script, Told, number, numbers, penalties
 
 RADIUS = 1.0
 """The longest factors of a user that count in full."""
@@ -161,7 +161,7 @@ class ImplicitScript(Script):
         n_items, K = self.plan.n_items, self.plan.most_factors
         lift = Told("lift", "<f8", (1,), least=1.0)
         length = Told("length", "<f8", (1,), least=0.0)
-        return penalties("ridge", 1), length, lift, Told("c", "<f4", (n_items,)), Told("V", "<f4", (n_items, K))
+        return penalties("ridge", 1), length, lift, numbers("c", (n_items,)), numbers("V", (n_items, K))
 
     def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return the questions of a round."""

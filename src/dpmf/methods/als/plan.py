@@ -28,6 +28,7 @@ _MOMENT_SHARE = 0.001
 _ITEM_MOMENT_SHARE = 0.1
 _BIAS_PASSES, _LONE_BIAS_PASSES = 1, 6  # before the rounds, and where there are none
 _IMPLICIT_MOMENT_SHARE = 0.01
+_MATRICES = 5  # of an item, while its factors are solved for
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ class ALSPlan(_Rounds):
         """The most numbers that are asked for at once: those of a round."""
         m, K = self.n_items, self.most_factors
         return m * (K + 1) + self._moment_size
+
+    @property
+    def working_size(self) -> int:
+        """How many numbers are in memory beside sums: a few matrices for every item, where moments are per item."""
+        return _MATRICES * self.n_items * self.most_factors**2 if self.per_item else 0
 
     @property
     def _moment_size(self) -> int:

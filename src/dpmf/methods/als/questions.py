@@ -26,7 +26,7 @@ from dpmf.methods.certified.questions import (
     Question,
     Rated,
 )
-from dpmf.methods.certified.script import Round, Script, Told, number, penalties
+from dpmf.methods.certified.script import Round, Script, Told, number, numbers, penalties
 from dpmf.ratings import Scale
 
 RADIUS = 1.0
@@ -195,7 +195,9 @@ class ALSScript(Script):
             return (weights,)
         K = self.plan.most_factors if FACTORS in releases else 0
         length = Told("length", "<f8", (1,), least=0.0)
-        return weights, penalties("ridges", 2), length, Told("c", "<f4", (n_items,)), Told("V", "<f4", (n_items, K))
+        unit = unit_of(self.scale)
+        items = numbers("c", (n_items,), unit), numbers("V", (n_items, K), unit)
+        return weights, penalties("ridges", 2, unit), length, *items
 
     def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return the questions of a round."""

@@ -96,10 +96,14 @@ def _spread(squares: Array, noise: Array, least_gain: float) -> float:
     """
     ratios = np.linspace(math.log(0.01 * noise.min()), math.log(max(squares.max(), noise.max())), _SPREADS)
     spreads = np.exp(ratios)
-    total = noise + spreads[:, None]
-    gains = 0.5 * (squares / noise - squares / total - np.log(total / noise)).sum(axis=1)
+    gains = np.array([_gain(squares, noise, noise + spread) for spread in spreads])  # not at once: items may be many
     best = int(gains.argmax())
     return float(spreads[best]) if gains[best] > least_gain else 0.0
+
+
+def _gain(squares: Array, noise: Array, total: Array) -> float:
+    """Return how much likelier, by the logarithm, squares are with a variance of `total` than with that of noise."""
+    return float(0.5 * (squares / noise - squares / total - np.log(total / noise)).sum())
 
 
 def _trend(popularity: Array, value: Array, noise: Array, least_gain: float) -> Array:

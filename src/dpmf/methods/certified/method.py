@@ -48,8 +48,8 @@ class CertifiedMethod(Method):
     ) -> Release:
         """Return the release of what the public half found."""
 
-    def assumptions(self, catalogue: Items) -> Sequence[str]:
-        """Return what a guarantee rests on, one sentence each."""
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each; arguments as those of `public_half`."""
         return public_facts(catalogue)
 
     @property

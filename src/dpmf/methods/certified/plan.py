@@ -55,6 +55,11 @@ class Plan(ABC):
     def sum_size(self) -> int:
         """The most numbers that are asked for at once: each thread adds up as many."""
 
+    @property
+    def working_size(self) -> int:
+        """How many numbers are in memory, at the most, beside sums and what is made of them one for one."""
+        return 0
+
     @abstractmethod
     def events(self) -> tuple[PlannedEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""

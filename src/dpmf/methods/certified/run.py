@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.resources import Resources
 from dpmf.engine.store import AnyRatings, StoredRatings
+from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.answer import Curator, RatingsAnswerer
@@ -117,9 +118,12 @@ def certify(
         guarantee = partial(Guarantee.certified_by, budget, events, releases=terms.releases)
     promised = guarantee(assumptions=terms.assumptions, **stated)
     shares = plan.shares(personal_epsilons(ratings.user_ids, plan.budget, options.user_budgets))
+    if not shares.any():
+        raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
     resources = Resources(options.n_threads)
     if isinstance(ratings, StoredRatings):
-        resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads, plan.sum_size)
+        sizes = plan.sum_size, plan.working_size
+        resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads, *sizes)
 
     def identity() -> dict[str, Any]:
         return _identity(ratings, terms, str(plan.budget), shares, promised)

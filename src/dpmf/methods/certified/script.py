@@ -56,9 +56,15 @@ class Told(NamedTuple):
         return not array.size or bool(array.min() >= self.least and array.max() <= self.most)
 
 
-def penalties(name: str, count: int) -> Told:
-    """Return the description of penalties, which are above 0."""
-    return Told(name, "<f8", (count,), least=_LEAST_PENALTY)
+def penalties(name: str, count: int, unit: float = 1.0) -> Told:
+    """Return the description of penalties, which are above 0, and in proportion to squared ratings in units."""
+    return Told(name, "<f8", (count,), least=_LEAST_PENALTY, most=LARGEST * max(unit, 1.0) ** 2)
+
+
+def numbers(name: str, shape: tuple[int, ...], unit: float = 1.0) -> Told:
+    """Return the description of factors or biases of either sign, for ratings in units."""
+    most = LARGEST * max(unit, 1.0)
+    return Told(name, "<f4", shape, least=-most, most=most)
 
 
 class Round(NamedTuple):

@@ -2,8 +2,8 @@
 
 Noise that is drawn twice for the same sum costs twice. So before a stage draws any, the journal has it on disk that it
 was started, and what was started is never drawn again. A stage that was started and not finished is lost: it stays
-charged, and the run resumes with the next one, with noise of a new key. Nothing but the public state, which noisy sums
-are made into, is stored; everybody's own part is computed from it again.
+charged, and the run resumes with the next one, with noise of a new key. What is stored is the public state, which noisy
+sums are made into, and training errors, which are for the holder of the data; everybody's own part is computed again.
 """
 
 from __future__ import annotations

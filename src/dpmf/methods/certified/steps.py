@@ -43,7 +43,7 @@ from dpmf.methods.certified.questions import (
     Question,
     Rated,
 )
-from dpmf.methods.certified.script import Crowd, Script, Told
+from dpmf.methods.certified.script import Crowd, Script, Told, numbers
 from dpmf.methods.certified.stages import Conversation
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
@@ -255,7 +255,7 @@ class StepScript(Script):
     def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
         """Return what comes with the question of a step."""
         n_items = self.plan.n_items
-        return Told("V", "<f4", (n_items, self.plan.n_factors)), Told("c", "<f4", (n_items,))
+        return numbers("V", (n_items, self.plan.n_factors)), numbers("c", (n_items,))
 
     def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return the question of a step."""

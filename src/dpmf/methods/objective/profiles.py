@@ -200,7 +200,8 @@ class _Derived(Profiles):
     @property
     def digest(self) -> str:
         release = self._release
-        content = checksum_of((release.items.ids.keys, release.item_factors, release.item_biases))
+        numbers = np.array([release.mean, release.ridge.bias, release.ridge.factors, release.ridge.exponent])
+        content = checksum_of((release.items.ids.keys, release.item_factors, release.item_biases, numbers))
         return f"release {content:08x}, {digest_of(release.guarantee.to_json())}, {self._budget}, {self._public}"
 
     @property

@@ -54,6 +54,16 @@ class SketchedPlan(SteppingPlan):
         return CELLS
 
     @property
+    def sum_size(self) -> int:
+        """The most numbers that a thread holds: its sums, and one person's gradient thrice."""
+        return 4 * self.depth * self.width
+
+    @property
+    def working_size(self) -> int:
+        """How many numbers are in memory beside sums: where every component of an item lives, and with which sign."""
+        return 2 * self.depth * (self.n_factors + 1) * self.n_items
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the numbers that a step releases: all cells, whether or not anything lives in them."""
         return (self.depth * self.width,)
