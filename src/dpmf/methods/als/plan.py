@@ -28,6 +28,7 @@ _MOMENT_SHARE = 0.001
 _ITEM_MOMENT_SHARE = 0.1
 _BIAS_PASSES, _LONE_BIAS_PASSES = 1, 6  # before the rounds, and where there are none
 _IMPLICIT_MOMENT_SHARE = 0.01
+_ESTIMATES = 8  # arrays as large as factors and biases, while these are estimated
 _MATRICES = 5  # of an item, while its factors are solved for
 
 
@@ -55,6 +56,11 @@ class _Rounds(Plan):
     def most_factors(self) -> int:
         """The most factors that an item may get."""
         return self.factors.most
+
+    @property
+    def working_size(self) -> int:
+        """How many numbers are in memory beside sums: estimates of factors, and what they are computed from."""
+        return _ESTIMATES * self.n_items * (self.most_factors + 1)
 
     def n_factors(self, n_users: float) -> int:
         """Return K for a noisy count of users."""
@@ -94,8 +100,8 @@ class ALSPlan(_Rounds):
 
     @property
     def working_size(self) -> int:
-        """How many numbers are in memory beside sums: a few matrices for every item, where moments are per item."""
-        return _MATRICES * self.n_items * self.most_factors**2 if self.per_item else 0
+        """How many numbers are in memory beside sums: also a few matrices for every item, where moments are per item."""
+        return super().working_size + (_MATRICES * self.n_items * self.most_factors**2 if self.per_item else 0)
 
     @property
     def _moment_size(self) -> int:
