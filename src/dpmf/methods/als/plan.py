@@ -100,7 +100,7 @@ class ALSPlan(_Rounds):
 
     @property
     def working_size(self) -> int:
-        """How many numbers are in memory beside sums: also a few matrices for every item, where moments are per item."""
+        """How many numbers are in memory beside sums: matrices of every item, too, where moments are per item."""
         return super().working_size + (_MATRICES * self.n_items * self.most_factors**2 if self.per_item else 0)
 
     @property
