@@ -86,7 +86,7 @@ class Terms:
 
     @cached_property
     def steps(self) -> float:
-        """Grid steps per unit: the largest power of two that leaves resources for the sum of a round."""
+        """Grid steps per unit: the largest power of two that leaves room for the sum of a round."""
         noises = 2 if self.third_party else 1 + self.most_users
         largest = self.most_users * (self.limit + 1) + noises * _TAIL * self.amplitude
         return 2.0 ** math.floor(math.log2((self.ring.half - 1) / largest))

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
-from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, plain_defaults, private_defaults
+from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
 from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, fit_implicit, implicit_release
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plain import fit_explicit
@@ -119,13 +119,12 @@ class ALS(CertifiedMethod):
     @property
     def n_turns(self) -> int | None:
         """How many rounds there are at most."""
-        return int(self.facts()["n_epochs"])
+        return self.resolve().n_epochs
 
     @property
     def most_factors(self) -> int:
         """The number of factors, or the most that a private run chooses."""
-        n_factors: int | None = self.facts()["n_factors"]
-        return self._rule.most if n_factors is None else n_factors
+        return self.resolve().factors.most
 
     @property
     def folds_in(self) -> bool:
@@ -138,12 +137,12 @@ class ALS(CertifiedMethod):
             return replace(self, n_factors=0, alpha=None)
         return replace(self, n_factors=0) if self.kind == "certified" else None
 
-    @property
-    def _rule(self) -> FactorRule:
-        """By which the number of factors is chosen."""
-        if self.n_factors is not None:
-            return FactorRule.exactly(self.n_factors)
-        return IMPLICIT_FACTORS if self.is_implicit else FACTORS
+    def resolve(self) -> Settings:
+        """Return the settings of a run, whatever was left open chosen from public facts alone."""
+        facts, rule = self.facts(), IMPLICIT_FACTORS if self.is_implicit else FACTORS
+        if facts["n_factors"] is not None:
+            rule = FactorRule.exactly(facts["n_factors"])
+        return Settings(rule, facts["n_epochs"], facts["regularization"], facts["alpha"] or 0.0)
 
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open.
@@ -178,15 +177,13 @@ class ALS(CertifiedMethod):
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicALS | PublicImplicitALS:
         """Return the public half of a certified run."""
-        settings, rule = self.facts(), self._rule
-        if (
-            crowd is not None and self.n_factors is None
-        ):  # whose number is public, so that what follows from it is known beforehand
+        settings = self.resolve()
+        rule = settings.factors
+        if crowd is not None:  # its number is public, so that what follows from it is known beforehand
             rule = FactorRule.exactly(rule.number(self.budget.epsilon, crowd.n_users))
-        sizes = len(catalogue), rule, settings["n_epochs"]
-        facts = *sizes, settings["regularization"], self.budget, crowd
+        facts = len(catalogue), rule, settings.n_epochs, settings.regularization, self.budget, crowd
         if self.is_implicit:
-            return PublicImplicitALS(ImplicitPlan(*facts, settings["alpha"]), catalogue.ids.keys, self.seed)
+            return PublicImplicitALS(ImplicitPlan(*facts, settings.alpha), catalogue.ids.keys, self.seed)
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
         return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
 

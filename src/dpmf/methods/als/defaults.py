@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from dpmf.methods.certified.plan import FactorRule
@@ -30,6 +31,22 @@ _IMPLICIT_HEIGHTS = (0.25, 0.5)  # for an epsilon of 1 and more, and of half of 
 _POPULARITY_SHARES = (0.2, 0.4, 0.8)  # least, for an epsilon of 1, and most
 _SHARE_EXPONENT = 1.0
 _LEAST_EPSILON = 1e-3  # the share is at its most long before; a power of a much smaller number would overflow
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is given.
+
+    Attributes:
+        factors: how many there are; a private run may choose once it has released how many users there are.
+        n_epochs, regularization: as those of `ALS`.
+        alpha: as that of `ALS`; 0 where ratings count.
+    """
+
+    factors: FactorRule
+    n_epochs: int
+    regularization: float
+    alpha: float
 
 
 def plain_defaults(implicit: bool) -> dict[str, Any]:

@@ -49,7 +49,7 @@ from dpmf.ratings import Ratings
 from dpmf.streams import stream_key
 
 Array = NDArray[np.float32]
-MOST_FACTORS = 1 << 10  # time grows with the square, and memory has resources for dozens of squares of so many
+MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for dozens of squares of this number
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
 _INITIAL_SD = 0.1
