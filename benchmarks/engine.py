@@ -31,7 +31,7 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.ratings.store.pieces import MemorySource
-from dpmf.runs.memory import peak_memory
+from dpmf.runs.peak_memory import peak_memory
 
 _GROWTH_FACTORS = 64
 _TURNS = 9  # of which ratios are the median

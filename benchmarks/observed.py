@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpmf import ALS, Budget, Ratings
-from dpmf.runs.memory import peak_memory
+from dpmf.runs.peak_memory import peak_memory
 from dpmf.runs.training import train_and_test
 
 

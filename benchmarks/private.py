@@ -19,7 +19,7 @@ import numpy as np
 
 from dpmf import ALS, Budget, Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.memory import peak_memory
+from dpmf.runs.peak_memory import peak_memory
 from dpmf.runs.training import train_and_test
 
 

@@ -19,7 +19,7 @@ from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements, new_seed
-from dpmf.methods.certified.stages import StageLost
+from dpmf.methods.certified.conversation import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 

@@ -27,7 +27,7 @@ from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refused
 from dpmf.methods import ALS
 from dpmf.methods.als.plan import USERS
-from dpmf.methods.certified.stages import StageLost
+from dpmf.methods.certified.conversation import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Items, Scale

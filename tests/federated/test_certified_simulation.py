@@ -22,10 +22,11 @@ from dpmf.federated.certified.simulation import (
     simulate_certified,
 )
 from dpmf.federated.simulate.population import BEFORE_ANSWERING, Population
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import converse
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Stage
-from dpmf.methods.certified.stages import converse
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.privacy.mechanism import Mechanism

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import converse
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.plan import FactorRule
-from dpmf.methods.certified.stages import converse
 from dpmf.methods.certified.steps import Centre, PublicSteps
 from dpmf.methods.gaussian.certified import FullBatchPlan, centre_of
 from dpmf.methods.sgld.certified import SteppingPlan

@@ -17,11 +17,12 @@ import pytest
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods import METHODS
 from dpmf.methods.base import RunOptions
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import Conversation, converse
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
-from dpmf.methods.certified.stages import Conversation, converse
 from dpmf.methods.certified.steps import Centre, PublicSteps
 from dpmf.methods.gaussian.certified import FullBatchPlan
 from dpmf.privacy import Budget, NormNoiseEvent

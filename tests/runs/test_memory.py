@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpmf.runs.memory import forget_peak_memory, peak_memory
+from dpmf.runs.peak_memory import forget_peak_memory, peak_memory
 
 
 def test_peak_memory_is_in_bytes() -> None:

@@ -31,8 +31,8 @@ from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.memory import forget_peak_memory, peak_memory
 from dpmf.runs.parts import Parts, Split
+from dpmf.runs.peak_memory import forget_peak_memory, peak_memory
 from dpmf.runs.training import Arguments, train
 
 MOST_RANKED = 20_000

@@ -1,7 +1,8 @@
 """Snapshots of a training run: written in the background, atomically, and verified when read.
 
-A checkpoint folder is sensitive: it holds user factors. Each snapshot is a folder inside it that appears by one rename,
-so whenever a run is killed, the newest folder there is a complete snapshot.
+A checkpoint folder is sensitive: it holds user factors, or, of a certified run, exact training errors beside public
+state. Each snapshot is a folder inside it that appears by one rename, so whenever a run is killed, the newest folder
+there is a complete snapshot.
 
 >>> import tempfile
 >>> plan = Checkpoint(Path(tempfile.mkdtemp()) / "run", resume=True)

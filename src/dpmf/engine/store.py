@@ -134,6 +134,13 @@ class StoredRatings:
 AnyRatings = Ratings | StoredRatings
 
 
+def counts_of(ratings: AnyRatings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ratings per user and per item."""
+    if isinstance(ratings, StoredRatings):
+        return ratings.blocks.user_counts, ratings.blocks.item_counts
+    return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)
+
+
 def parts_of(ratings: AnyRatings) -> Iterator[tuple[NDArray[np.int64], Ratings]]:
     """Yield ratings in parts that fit in memory, with the positions of their users; those in memory are one part."""
     if isinstance(ratings, StoredRatings):

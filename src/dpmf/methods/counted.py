@@ -16,8 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.store import AnyRatings, StoredRatings
-from dpmf.methods.sgd.descent import counts_of
+from dpmf.engine.store import AnyRatings, StoredRatings, counts_of
 from dpmf.ratings import Ratings
 from dpmf.ratings.trim import trimmed
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpmf.methods import Method
-from dpmf.methods.certified.shares import personal_epsilons
-from dpmf.runs.memory import peak_memory
+from dpmf.methods.certified.personal import personal_epsilons
+from dpmf.runs.peak_memory import peak_memory
 from dpmf.runs.training import Run
 
 _RANKING = ("recall@10", "ndcg@10", "popularity_recall@10", "popularity_ndcg@10")

@@ -8,10 +8,11 @@ import numpy as np
 
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.plan import USERS, ALSPlan
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import converse
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.plan import FactorRule
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.certified.stages import converse
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import Noise
 from dpmf.ratings.synthetic import make

@@ -10,7 +10,8 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.methods import ALS, SGD
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.objective.pattern import Pattern
 from dpmf.methods.objective.profiles import PROFILES, Profiles, RatingFacts
 from dpmf.model import Release

@@ -14,7 +14,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from dpmf.engine.sparse import SparseRows
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.questions import Noisy
 from dpmf.methods.objective.pattern import Pattern, offset_sums
 from dpmf.methods.objective.questions import LEVELS, ValueSums, levels_of

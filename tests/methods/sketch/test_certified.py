@@ -15,8 +15,9 @@ from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.kernels.sketch import locate_rows
 from dpmf.methods import Sketch
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
-from dpmf.methods.certified.stages import converse
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import converse
+from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.steps import Centre
 from dpmf.methods.sketch.certified import CELLS, PublicSketch, SketchedPlan
 from dpmf.methods.sketch.table import ITEMS

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmf.compare.plots.figure import COLOURS, axes, legend_below
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified.shares import personal_epsilons
+from dpmf.methods.certified.personal import personal_epsilons
 from dpmf.model import Model
 from dpmf.privacy import Budget
 

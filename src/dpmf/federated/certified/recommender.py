@@ -29,8 +29,8 @@ from dpmf.federated.wire.directory import Directory
 from dpmf.federated.wire.masks import mask_elements, new_seed
 from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
+from dpmf.methods.certified.conversation import StageLost
 from dpmf.methods.certified.questions import Noisy, Question
-from dpmf.methods.certified.stages import StageLost
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 

@@ -35,11 +35,11 @@ from dpmf.methods.als.defaults import private_defaults
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.certified.answer import Asked, RatingsAnswerer
+from dpmf.methods.certified.conversation import StageLost
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
-from dpmf.methods.certified.stages import StageLost
 from dpmf.methods.checks import fraction, not_negative, whole
 from dpmf.methods.foldin import folded
 from dpmf.model import Model

@@ -24,10 +24,10 @@ from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
 from dpmf.methods.als.implicit_questions import RADIUS, HeldOutFactors, ImplicitFit, ImplicitMoments, ImplicitScript
 from dpmf.methods.als.plan import FACTORS, MOMENTS, POPULARITY, USERS, ImplicitPlan
+from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Counts, Floats, Headcount
-from dpmf.methods.certified.stages import Conversation
 from dpmf.streams import stream_key
 
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round

@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from dpmf.engine.layout import equal_masses
 from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.engine.threads import run_tasks
-from dpmf.methods.certified.plan import Stage
-from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, Noisy, People, Question, Rated
-from dpmf.privacy.mechanism import Mechanism
+from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, People, Question, Rated
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
@@ -182,44 +180,3 @@ def over_people(rated: Rated, work: Callable[[int, int, int], Any], n_tasks: int
 def _of_users(rated: Rated, chosen: Integers) -> Ratings:
     assert isinstance(rated, Ratings)
     return replace(select_users(rated, chosen), timestamps=None)
-
-
-class Curator:
-    """The trusted holder of the data: has answers summed, and lets the mechanism add the noise.
-
-    Args:
-        people: sum their answers.
-        mechanism: adds the noise, and tosses the coins of those who take part.
-        neighbours: which data sets the guarantee compares.
-    """
-
-    def __init__(self, people: Answerer, mechanism: Mechanism, neighbours: str) -> None:
-        self._people, self._mechanism, self._neighbours = people, mechanism, neighbours
-
-    def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
-        """Return the noisy sums of everybody's answers."""
-        asked = [self._asked(question) for question in questions]
-        return tuple(self._noisy(one, sums) for one, sums in zip(asked, self._people.answer(asked), strict=True))
-
-    def _asked(self, question: Question) -> Asked:
-        steps = self._mechanism.steps(question.what, question.sensitivity(self._neighbours))
-        return Asked(question, steps, self._mechanism.participants(question.what, self._people.n_users))
-
-    def _noisy(self, asked: Asked, sums: Integers) -> Noisy:
-        what, bound = asked.question.what, asked.question.sensitivity(self._neighbours)
-        return Noisy(self._mechanism.release(what, sums, bound), self._mechanism.sd(what, bound), asked.steps)
-
-    def begin(self, stage: Stage) -> None:
-        """Prepare for a stage: there is nothing to do."""
-
-    def forfeit(self, what: str) -> None:
-        """Give up the next release of an event: it stays charged."""
-        self._mechanism.forfeit(what)
-
-    def error(self, fit: Fit | None) -> float:
-        """Return the training error of a fit, or of those who answered last."""
-        return self._people.error(fit)
-
-    def finish(self) -> None:
-        """Refuse to end before everything in the plan was released or given up."""
-        self._mechanism.finish()

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from dpmf.engine.store import AnyRatings
 from dpmf.methods.base import Method, RunOptions
+from dpmf.methods.certified.conversation import PublicHalf
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.certified.stages import PublicHalf
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
 from dpmf.model import Model, Release

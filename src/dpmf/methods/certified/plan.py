@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.certified.shares import gaussian_shares
+from dpmf.methods.certified.personal import gaussian_shares
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.events import Event
 from dpmf.privacy.mechanism import PlannedEvent

@@ -2,7 +2,8 @@
 
 Every certified method is a public half, which asks questions, and people, who answer them: see
 `dpmf.methods.certified.questions`. `certify` brings the two together. Noise is drawn by the mechanism, never by whoever
-sums; what is released is what the plan's events say, or the run ends with an error.
+sums; what is released is what the plan's events say, or the run ends with an error. Ledger, journal and snapshots are
+the business of `dpmf.methods.certified.staged_run`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.base import RunOptions
-from dpmf.methods.certified.answer import Curator, RatingsAnswerer
-from dpmf.methods.certified.shares import personal_epsilons
-from dpmf.methods.certified.stages import Partner, PublicHalf, staged_run
+from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.conversation import Partner, PublicHalf
+from dpmf.methods.certified.curator import Curator
+from dpmf.methods.certified.personal import personal_epsilons
+from dpmf.methods.certified.staged_run import staged_run
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord

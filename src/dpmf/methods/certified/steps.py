@@ -30,6 +30,7 @@ from dpmf.kernels.clipped_gradients import add_clipped_gradients
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.centre import on_scale
+from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import (
@@ -44,7 +45,6 @@ from dpmf.methods.certified.questions import (
     Rated,
 )
 from dpmf.methods.certified.script import Crowd, Script, Told, numbers
-from dpmf.methods.certified.stages import Conversation
 from dpmf.model import Release, Ridge
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.ratings import Items, Scale

@@ -22,10 +22,10 @@ from dpmf.errors import BudgetExceeded
 from dpmf.kernels.regression import solve_normal_equations
 from dpmf.methods.als.questions import RidgeFit
 from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Floats
 from dpmf.methods.certified.run import Terms, certify
-from dpmf.methods.certified.stages import Conversation
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
 from dpmf.methods.objective.claim import ONE_VALUE, RELEASES, WHICH_RATED

@@ -22,12 +22,12 @@ import numpy as np
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.resources import Resources
-from dpmf.engine.store import AnyRatings, StoredRatings
+from dpmf.engine.store import AnyRatings, StoredRatings, counts_of
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import Callback, Method, RunOptions, settings_of
 from dpmf.methods.checks import fraction, not_negative, positive, whole
 from dpmf.methods.sgd.defaults import Settings, suggested
-from dpmf.methods.sgd.descent import Descent, counts_of
+from dpmf.methods.sgd.descent import Descent
 from dpmf.methods.sgd.stopping import EarlyStopping
 from dpmf.methods.snapshots import restore, save, snapshots_of
 from dpmf.model import EpochRecord, Model, Release, Ridge

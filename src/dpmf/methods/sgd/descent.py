@@ -30,13 +30,11 @@ from dpmf.engine.factors import factor_rows, fill_randomly, padded
 from dpmf.engine.grid import Block, BlockGrid
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.schedule import Place, first_tier_of
-from dpmf.engine.store import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DpmfError
 from dpmf.kernels.rows import FLOATS_PER_LINE, pack, unpack
 from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.model import EpochRecord
-from dpmf.ratings import Ratings
 from dpmf.streams import mix, stream_key
 
 _BYTES_AT_ONCE = 1 << 24
@@ -204,13 +202,6 @@ class Descent:
     def item_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_items, K), and biases of items by their positions in the ratings."""
         return _restored(self.item_factors[:, : self.n_factors], self.c, self.grid.layout.item_order)
-
-
-def counts_of(ratings: Ratings | StoredRatings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ratings per user and per item."""
-    if isinstance(ratings, StoredRatings):
-        return ratings.blocks.user_counts, ratings.blocks.item_counts
-    return np.diff(ratings.indptr), np.bincount(ratings.items, minlength=ratings.n_items)
 
 
 def _packed(V: NDArray[np.float32]) -> NDArray[np.uint32]:

@@ -29,15 +29,14 @@ from numpy.typing import NDArray
 
 from dpmf.engine.executor import Executor
 from dpmf.engine.resources import Resources
-from dpmf.engine.store import AnyRatings
+from dpmf.engine.store import AnyRatings, counts_of
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions, Section, settings_of
+from dpmf.methods.certified.personal import personal_epsilons
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.certified.shares import personal_epsilons
 from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
-from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound, paid_section

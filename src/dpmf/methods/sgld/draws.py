@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from dpmf.engine.blockfile import BlockFile
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.resources import Resources
-from dpmf.engine.store import StoredRatings
+from dpmf.engine.store import StoredRatings, counts_of
 from dpmf.engine.tensorfile import Tensor
 from dpmf.methods.foldin import folded
-from dpmf.methods.sgd.descent import Descent, counts_of
+from dpmf.methods.sgd.descent import Descent
 from dpmf.methods.sgld.chain import Chain, Density
 from dpmf.methods.sgld.claim import Bound
 from dpmf.methods.sgld.defaults import ChainSettings

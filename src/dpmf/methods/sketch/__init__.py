@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmf.engine.store import AnyRatings
+from dpmf.engine.store import AnyRatings, counts_of
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sketch import MOST_ROWS, SketchStep
 from dpmf.methods.base import RunOptions, Section, settings_of
@@ -41,7 +41,6 @@ from dpmf.methods.checks import (
     whole,
 )
 from dpmf.methods.sgd.defaults import suggested
-from dpmf.methods.sgd.descent import counts_of
 from dpmf.methods.sgld.certified import CertifiedSettings
 from dpmf.methods.sketch.certified import PublicSketch, sketched_plan
 from dpmf.methods.sketch.claim import claim_of

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from dpmf.errors import InvalidArgument
-from dpmf.methods.certified.shares import gaussian_shares, personal_epsilons
+from dpmf.methods.certified.personal import gaussian_shares, personal_epsilons
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.calibration import Part, gaussian_events

@@ -1,4 +1,4 @@
-"""The stages of a certified run, so that it may be stopped at any moment and resumed.
+"""A certified run, stage by stage: entered into a ledger, checkpointed, stopped at any moment and resumed.
 
 Noise that is drawn twice for the same sum costs twice. So before a stage draws any, the journal has it on disk that it
 was started, and what was started is never drawn again. A stage that was started and not finished is lost: it stays
@@ -9,78 +9,20 @@ sums are made into, and training errors, which are for the holder of the data; e
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
-
-from numpy.typing import NDArray
+from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
 from dpmf.engine.journal import Journal, locked, open_journal
-from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
+from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.methods.base import Callback
-from dpmf.methods.certified.plan import Plan, Stage
-from dpmf.methods.certified.questions import Fit, Noisy, Question
-from dpmf.methods.certified.script import Script
+from dpmf.methods.certified.conversation import Partner, PublicHalf, converse, lose
+from dpmf.methods.certified.plan import Stage
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
-
-logger = logging.getLogger(__name__)
-Conversation = Generator[tuple[Question, ...], tuple[Noisy, ...], None]
-
-
-class PublicHalf(Protocol):
-    """The half of a certified method that knows no ratings: it asks questions, and learns from noisy answers.
-
-    All it learns is public state, which `state` returns and `restore` takes; a conversation is never stored.
-    """
-
-    @property
-    def plan(self) -> Plan:
-        """What the run releases."""
-
-    @property
-    def script(self) -> Script | None:
-        """What may be asked, where people answer for themselves; None if they cannot."""
-
-    def converse(self, stage: Stage) -> Conversation:
-        """Yield the questions of a stage, receive their noisy answers, and make public state of them."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return everything that is public so far."""
-
-    def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
-        """Set what `state` returned."""
-
-    def fit_after(self, stage: Stage) -> Fit | None:
-        """Return what everybody fits their own part to once a stage is over; None if nobody has to."""
-
-
-class StageLost(DpmfError):
-    """Too few people answered: what was asked stays charged, and there is no answer."""
-
-
-class Partner(Protocol):
-    """Whoever puts questions to people, and sees to it that sums come back with noise."""
-
-    def begin(self, stage: Stage) -> None:
-        """Prepare for the questions of a stage."""
-
-    def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
-        """Return the noisy sums of everybody's answers, or raise `StageLost`."""
-
-    def forfeit(self, what: str) -> None:
-        """Give up the next release of an event: it stays charged."""
-
-    def error(self, fit: Fit | None) -> float:
-        """Return the training error of a fit, or of those who answered last: for the holder of the data."""
-
-    def finish(self) -> None:
-        """Refuse to end before everything in the plan was released or given up."""
 
 
 class StagedRun:
@@ -196,36 +138,6 @@ class StagedRun:
         began = time.perf_counter()
         error = partner.error(public.fit_after(stage)) if error is None else error
         history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
-
-
-def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
-    """Carry out one stage, and return whether it was answered; what it releases and did not ask for is given up."""
-    partner.begin(stage)
-    asked: Counter[str] = Counter()
-    conversation, answered = public.converse(stage), True
-    try:
-        questions = next(conversation)
-        while True:
-            asked.update(question.what for question in questions)
-            questions = conversation.send(partner.ask(questions))
-    except StopIteration:
-        pass
-    except StageLost:
-        lose(stage, "because too few people answered")
-        answered = False
-    for what in (Counter(stage.releases) - asked).elements():
-        partner.forfeit(what)
-    return answered
-
-
-def lose(stage: Stage, why: str) -> None:
-    """Report a stage that is lost, or refuse to continue without it."""
-    if stage.essential:
-        raise BudgetExceeded(
-            f"{stage.name} was lost {why}, without which nothing can be learnt: its budget is spent; begin a new run, "
-            "which is charged again"
-        )
-    logger.warning("%s was lost %s: it stays charged, and is left out", stage.name, why)
 
 
 @contextlib.contextmanager
