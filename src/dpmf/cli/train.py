@@ -111,8 +111,8 @@ def train(
     check_profiles([asked.method], privacy.kind, profiles)
     check_chains(asked.method, privacy.kind, chains, streams=memory is not None)
     _check_split(split)
+    from dpmf.runs.job import Job
     from dpmf.runs.parts import Split
-    from dpmf.runs.plan import Plan
     from dpmf.runs.report import report_of
     from dpmf.runs.training import Arguments
 
@@ -121,8 +121,8 @@ def train(
     checkpoint = checkpoint_of(**vars(snapshots))
     held_out = Split(split.holdout or 0.0, split.how, asked.seed)
     limit = None if memory is None else parse_size(memory)
-    plan = Plan(method, data, parse_data_options(**reading), held_out, limit, outputs)
-    plan.check(threads, checkpoint)
+    job = Job(method, data, parse_data_options(**reading), held_out, limit, outputs)
+    job.check(threads, checkpoint)
     ledger = None
     if method.modes:  # last of all, because it makes a file
         # What a ledger adds up is the unit of certified runs: claims about ratings count as unbounded in any.
@@ -132,7 +132,7 @@ def train(
     with progress(f"reading, then training {method.name}", method.n_turns) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")]
         arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, chains.chains)
-        run = plan.run(arguments)
+        run = job.run(arguments)
     report = report_of(run, method, seconds=time.perf_counter() - began, out=outputs.out, user_budgets=user_budgets)
     draw_traces(run, chains)
     if as_json:

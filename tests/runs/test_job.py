@@ -14,9 +14,9 @@ from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget
 from dpmf.ratings import Ratings
+from dpmf.runs.job import Job
 from dpmf.runs.outputs import Outputs
 from dpmf.runs.parts import Split
-from dpmf.runs.plan import Plan
 from dpmf.runs.report import report_of
 from dpmf.runs.training import Arguments, train_and_test
 
@@ -28,7 +28,7 @@ def test_results_are_saved_and_the_same_with_little_memory(data_folder: Path, tm
     for memory in (None, 1000):
         folder = tmp_path / str(memory)
         outputs = Outputs(folder / "release", folder / "model")
-        plan = Plan(QUICK, str(data_folder), split=Split(0.2, seed=3), memory=memory, outputs=outputs)
+        plan = Job(QUICK, str(data_folder), split=Split(0.2, seed=3), memory=memory, outputs=outputs)
         plan.check()
         run = plan.run(Arguments(n_threads=1))
         assert run.streamed is (memory is not None)
@@ -38,7 +38,7 @@ def test_results_are_saved_and_the_same_with_little_memory(data_folder: Path, tm
 
 
 def test_what_fits_is_not_streamed(data_folder: Path) -> None:
-    assert not Plan(QUICK, str(data_folder), memory=10**9).run(Arguments(n_threads=1)).streamed
+    assert not Job(QUICK, str(data_folder), memory=10**9).run(Arguments(n_threads=1)).streamed
 
 
 def _kinds() -> list[Method]:
@@ -51,7 +51,7 @@ def _kinds() -> list[Method]:
 
 @pytest.mark.parametrize("method", _kinds(), ids=lambda method: f"{method.name} {method.kind}")
 def test_a_limit_is_refused_exactly_where_nothing_streams(method: Method, data_folder: Path) -> None:
-    plan = Plan(method, str(data_folder), memory=1000)
+    plan = Job(method, str(data_folder), memory=1000)
     if method.streams:
         plan.check()
         return
@@ -71,7 +71,7 @@ def test_open_numbers_of_factors_count_as_the_most_there_can_be() -> None:
 def test_profiles_tell_how_many_factors_there_are(data_folder: Path, small_ratings: Ratings) -> None:
     method = ObjectivePerturbation(budget=Budget(1, unit="rating", neighbours="replace"))
     profiles = Profiles.public(list(small_ratings.user_ids), [[0.5, 0.1]] * small_ratings.n_users)
-    run = Plan(method, str(data_folder), memory=1000).run(Arguments(n_threads=1, profiles=profiles))
+    run = Job(method, str(data_folder), memory=1000).run(Arguments(n_threads=1, profiles=profiles))
     assert (run.streamed, run.model.release.n_factors) == (True, 2)
 
 
@@ -80,7 +80,7 @@ def test_what_is_sensitive_may_not_lie_in_what_is_published(data_folder: Path, t
     out, inside = tmp_path / "out", tmp_path / "out" / inner
     outputs = Outputs(out, inside if inner == "model" else None)
     with pytest.raises(InvalidArgument, match="choose folders that are apart"):
-        Plan(QUICK, str(data_folder), outputs=outputs).check(checkpoint=Checkpoint(inside))
+        Job(QUICK, str(data_folder), outputs=outputs).check(checkpoint=Checkpoint(inside))
 
 
 def test_chains_are_refused_where_there_are_none(small_ratings: Ratings) -> None:

@@ -1,9 +1,9 @@
 """A run from data to saved results: what is read, whether it is streamed, and where the results go.
 
 >>> from dpmf.methods import SGD
->>> plan = Plan(SGD(n_factors=2, n_epochs=1), "synthetic")
->>> plan.check()
->>> plan.run(Arguments(n_threads=1)).streamed
+>>> job = Job(SGD(n_factors=2, n_epochs=1), "synthetic")
+>>> job.check()
+>>> job.run(Arguments(n_threads=1)).streamed
 False
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Job:
     """What is trained on what.
 
     Attributes:
