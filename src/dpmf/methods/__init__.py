@@ -79,7 +79,7 @@ def configure(name: str, settings: Mapping[str, Any]) -> Method:
     try:
         return METHODS[name](**values)
     except TypeError as error:
-        raise InvalidArgument(f"a setting of {name} has the wrong type: {error}") from None
+        raise InvalidArgument(f"a setting of {name} is missing or has the wrong type: {error}") from None
 
 
 def _literal(value: Any) -> Any:

@@ -300,7 +300,9 @@ def test_killed_for_real_a_certified_run_ends_with_its_guarantee(tmp_path: Path)
         before = started_in(tmp_path / "run")
         running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         began = time.monotonic()
-        while started_in(tmp_path / "run") < before + more and running.poll() is None and time.monotonic() - began < 60:
+        while (
+            started_in(tmp_path / "run") < before + more and running.poll() is None and time.monotonic() - began < 600
+        ):
             time.sleep(0.001)
         os.kill(running.pid, signal.SIGKILL)
         assert running.wait() == -signal.SIGKILL, "the run was over before it could be killed"
