@@ -71,7 +71,7 @@ def dpmf() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Do as Ctrl-C does, also where a script has told its background jobs to ignore that; once, so that cleanup ends."""
+    """Do as Ctrl-C does, also where a script has its background jobs ignore that; once, so that cleanup can end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
