@@ -71,27 +71,14 @@ def dpmf() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Do as Ctrl-C does, also where a script has its background jobs ignore that; once, so that cleanup can end."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    """Do as Ctrl-C does, also where a script has told its background jobs to ignore that."""
     raise KeyboardInterrupt
 
 
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
     # A polite kill cleans up like Ctrl-C: temporary folders may hold people's ratings.
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGTERM, _interrupt)
-    if before[signal.SIGINT] is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-    try:
-        _run()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _run() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:
