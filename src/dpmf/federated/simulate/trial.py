@@ -95,7 +95,7 @@ def _certified(epsilon: float, delta: float, settings: dict[str, Any]) -> Certif
     name = settings.pop("method", ALS.name)
     if name == ALS.name:
         return CertifiedScenario(Budget(epsilon, delta), **settings)
-    possible = {one.name: one for one in METHODS.values() if "certified" in one.modes}
+    possible = {one.name: one for one in METHODS.values() if issubclass(one, CertifiedMethod | ObjectivePerturbation)}
     if name not in possible:
         raise InvalidArgument(f"method {name!r} has no certified protocol: choose from {', '.join(possible)}")
     fields: dict[str, Any] = {"budget": possible[name].private_fields("certified", epsilon, delta)["budget"]}
