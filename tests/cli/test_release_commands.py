@@ -40,7 +40,7 @@ def test_recommend_is_a_fold_in(answer: Answer, release_folder: Path, tmp_path: 
     (tmp_path / "mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,1.5\n")
     report = answer("recommend", release_folder, "--ratings", "mine.csv", "-k", 4)
     expected = Release.load(release_folder).fold_in({"The Silent Orbit": 5, 2: 1.5}).recommend(4)
-    assert report == {"recommendations": [one._asdict() for one in expected]}
+    assert report == {"recommendations": [one.to_json() for one in expected]}
     assert len(expected) == 4
 
 
@@ -65,7 +65,7 @@ def test_recommend_filters_by_items_in_files_and_by_genres(
     library = Release.load(release_folder).fold_in({"The Silent Orbit": 5})
 
     def expected(**choice: Any) -> dict[str, Any]:
-        return {"recommendations": [one._asdict() for one in library.recommend(20, **choice)]}
+        return {"recommendations": [one.to_json() for one in library.recommend(20, **choice)]}
 
     some = ["2", "3", "The Silent Vault"]
     assert answer(*asked, "--only", "@some.txt", "--only", 5) == expected(only=[*some, "5"])
@@ -102,7 +102,7 @@ def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) 
     by_id = answer("similar", release_folder, 1, "-k", 3)
     assert by_id == answer("similar", release_folder, "The Silent Orbit", "-k", 3)
     expected = Release.load(release_folder).similar_items(1, 3)
-    assert by_id == {"recommendations": [one._asdict() for one in expected]}
+    assert by_id == {"recommendations": [one.to_json() for one in expected]}
 
 
 def test_tables_hold_titles_and_scores(command: Command, release_folder: Path) -> None:
