@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmf.evaluation import evaluate
-from dpmf.model import Release
+from dpmf.model import Ranking, Release
 from dpmf.ratings import Ratings
 
 Answer = Callable[..., dict[str, Any]]
@@ -96,6 +98,30 @@ def test_filters_that_cannot_be_applied_end_with_one_line(
     assert done.returncode != 0
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_release_that_only_ranks(
+    answer: Answer, command: Command, data_folder: Path, release_folder: Path, ranking_of: Callable[..., Ranking]
+) -> None:
+    loaded = Release.load(release_folder)
+    n_items = len(loaded.items)
+    factors, biases = np.zeros((n_items, 0), np.float32), np.zeros(n_items, np.float32)
+    ranked = replace(loaded, item_factors=factors, item_biases=biases, ranking=ranking_of(n_items))
+    ranked.save("ranked")
+    Path("mine.csv").write_text("The Silent Orbit,5\n2,4\n")
+    expected = ranked.fold_in({"The Silent Orbit": 5, "2": 4}).recommend(4)
+    asked = ("recommend", "ranked", "--ratings", "mine.csv", "-k", 4)
+    assert answer(*asked) == {"recommendations": [one.to_json() for one in expected]}
+    assert "rating" not in command(*asked).stdout
+    figures = answer("evaluate", "ranked", data_folder, "--holdout", 0.2)
+    assert set(figures) == {
+        *("recall@10", "ndcg@10", "hit_rate@10", "coverage@10", "popularity_recall@10", "popularity_ndcg@10"),
+    }
+    assert answer("verify", "ranked")["ok"]
+    assert "It predicts no ratings." in command("explain", "ranked").stdout
+    replace(loaded, ranking=ranking_of(n_items)).save("both")
+    assert "rating" in command("recommend", "both", "--ratings", "mine.csv").stdout
+    assert {"rmse", "baseline_rmse", "popularity_recall@10"} <= set(answer("evaluate", "both", data_folder))
 
 
 def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) -> None:
