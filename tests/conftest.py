@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from dpmf.cli import main
 from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import available_cpus
 from dpmf.methods import SGD
-from dpmf.model import Release, Ridge
+from dpmf.model import Ranking, Release, Ridge
+from dpmf.model.ranking_tensors import rounded
 from dpmf.privacy import Guarantee, accounting, guarantee, ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store.pieces import MemorySource
@@ -67,6 +69,31 @@ def release() -> Release:
         configuration={"method": "sgd", "n_factors": 2},
         guarantee=Guarantee.none(),
     )
+
+
+def random_ranking(n_items: int, *, n_factors: int = 3, n_pairs: int = 2, seed: int = 0, **changes: Any) -> Ranking:
+    """Return a ranking of random numbers, as it would be read from a file; its head is two thirds of the items."""
+    rng = np.random.default_rng(seed)
+    n_head = -(-2 * n_items // 3)
+    columns = [np.sort(rng.choice(n_head, min(n_pairs, n_head), replace=False)) for _ in range(n_head)]
+    ranking = Ranking(
+        items=np.sort(rng.choice(n_items, n_head, replace=False)).astype(np.int32),
+        left=rng.normal(0, 0.5, (n_head, n_factors)).astype(np.float32),
+        right=rng.normal(0, 0.5, (n_head, n_factors)).astype(np.float32),
+        indptr=np.cumsum([0, *map(len, columns)]),
+        pairs=np.concatenate(columns).astype(np.int32),
+        values=rng.normal(0, 0.5, sum(map(len, columns))).astype(np.float32),
+        popularity=rng.permutation(n_items).astype(np.float32),
+        threshold=3.0,
+        lowest_weight=0.25,
+    )
+    return rounded(replace(ranking, **changes))
+
+
+@pytest.fixture(scope="session")
+def ranking_of() -> Callable[..., Ranking]:
+    """Return a function that makes random rankings."""
+    return random_ranking
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpmf.evaluation import evaluate
-from dpmf.model import Release
+from dpmf.model import Ranking, Release
 from dpmf.ratings import Ratings
 
 Answer = Callable[..., dict[str, Any]]
@@ -40,7 +42,7 @@ def test_recommend_is_a_fold_in(answer: Answer, release_folder: Path, tmp_path: 
     (tmp_path / "mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,1.5\n")
     report = answer("recommend", release_folder, "--ratings", "mine.csv", "-k", 4)
     expected = Release.load(release_folder).fold_in({"The Silent Orbit": 5, 2: 1.5}).recommend(4)
-    assert report == {"recommendations": [one._asdict() for one in expected]}
+    assert report == {"recommendations": [one.to_json() for one in expected]}
     assert len(expected) == 4
 
 
@@ -65,7 +67,7 @@ def test_recommend_filters_by_items_in_files_and_by_genres(
     library = Release.load(release_folder).fold_in({"The Silent Orbit": 5})
 
     def expected(**choice: Any) -> dict[str, Any]:
-        return {"recommendations": [one._asdict() for one in library.recommend(20, **choice)]}
+        return {"recommendations": [one.to_json() for one in library.recommend(20, **choice)]}
 
     some = ["2", "3", "The Silent Vault"]
     assert answer(*asked, "--only", "@some.txt", "--only", 5) == expected(only=[*some, "5"])
@@ -98,11 +100,35 @@ def test_filters_that_cannot_be_applied_end_with_one_line(
     assert done.stderr.count("\n") == 1
 
 
+def test_a_release_that_only_ranks(
+    answer: Answer, command: Command, data_folder: Path, release_folder: Path, ranking_of: Callable[..., Ranking]
+) -> None:
+    loaded = Release.load(release_folder)
+    n_items = len(loaded.items)
+    factors, biases = np.zeros((n_items, 0), np.float32), np.zeros(n_items, np.float32)
+    ranked = replace(loaded, item_factors=factors, item_biases=biases, ranking=ranking_of(n_items))
+    ranked.save("ranked")
+    Path("mine.csv").write_text("The Silent Orbit,5\n2,4\n")
+    expected = ranked.fold_in({"The Silent Orbit": 5, "2": 4}).recommend(4)
+    asked = ("recommend", "ranked", "--ratings", "mine.csv", "-k", 4)
+    assert answer(*asked) == {"recommendations": [one.to_json() for one in expected]}
+    assert "rating" not in command(*asked).stdout
+    figures = answer("evaluate", "ranked", data_folder, "--holdout", 0.2)
+    assert set(figures) == {
+        *("recall@10", "ndcg@10", "hit_rate@10", "coverage@10", "popularity_recall@10", "popularity_ndcg@10"),
+    }
+    assert answer("verify", "ranked")["ok"]
+    assert "It predicts no ratings." in command("explain", "ranked").stdout
+    replace(loaded, ranking=ranking_of(n_items)).save("both")
+    assert "rating" in command("recommend", "both", "--ratings", "mine.csv").stdout
+    assert {"rmse", "baseline_rmse", "popularity_recall@10"} <= set(answer("evaluate", "both", data_folder))
+
+
 def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) -> None:
     by_id = answer("similar", release_folder, 1, "-k", 3)
     assert by_id == answer("similar", release_folder, "The Silent Orbit", "-k", 3)
     expected = Release.load(release_folder).similar_items(1, 3)
-    assert by_id == {"recommendations": [one._asdict() for one in expected]}
+    assert by_id == {"recommendations": [one.to_json() for one in expected]}
 
 
 def test_tables_hold_titles_and_scores(command: Command, release_folder: Path) -> None:

@@ -121,3 +121,12 @@ def test_without_a_guarantee_nothing_is_said_to_be_protected() -> None:
 def test_a_catalogue_learnt_from_the_ratings_is_named() -> None:
     learnt = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=False, method="sgd")
     assert "learnt from the ratings" in words(Guarantee.none(), learnt)["What is released"]
+
+
+def test_a_ranking_part_is_named() -> None:
+    both = words(certified(Budget(1.0)), replace(FACTS, n_ranked=40))["What is released"]
+    assert "4 factors" in both
+    assert "of 40 items, and how popular" in both
+    alone = words(certified(Budget(1.0)), replace(FACTS, n_factors=0, n_ranked=40, predicts=False))["What is released"]
+    assert "factors and" not in alone
+    assert "It predicts no ratings." in alone

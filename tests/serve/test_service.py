@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from dpmf.model import Release
+from dpmf.model import Ranking, Release
 from dpmf.ratings import Items
 from dpmf.serve.limits import MOST_BYTES
 from dpmf.serve.service import MOST_GENRES, MOST_RATINGS
@@ -32,7 +33,7 @@ def test_recommendations_are_those_of_the_library(client: TestClient, release: R
     answer = ask(client, ratings, k=4)
     assert answer.status_code == 200
     person = release.fold_in(ratings)
-    expected = [one._asdict() for one in person.recommend(k=4)]
+    expected = [one.to_json() for one in person.recommend(k=4)]
     found = answer.json()["recommendations"]
     assert [one["item"] for one in found] == [one["item"] for one in expected]
     np.testing.assert_allclose([one["score"] for one in found], [one["score"] for one in expected], atol=1e-4)
@@ -51,6 +52,20 @@ def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> No
     with TestClient(application(tmp_path / "release")) as client:
         found = ask(client, {"10": 1, "20": 1}, k=3).json()["recommendations"]
     assert [one["item"] for one in found] == [one.item for one in implicit.fold_in([10, 20]).recommend(k=3)]
+
+
+def test_a_ranking_part_orders_recommendations_and_ratings_stand_beside_scores(
+    release: Release, ranking_of: Callable[..., Ranking], tmp_path: Path
+) -> None:
+    ranked = replace(release, guarantee=CERTIFIED, ranking=ranking_of(6))
+    nothing = {"item_factors": np.zeros((6, 0), np.float32), "item_biases": np.zeros(6, np.float32)}
+    for place, served in enumerate((ranked, replace(ranked, **nothing))):  # type: ignore[arg-type]
+        served.save(tmp_path / f"release-{place}")
+        with TestClient(application(tmp_path / f"release-{place}")) as client:
+            found = ask(client, {"10": 5, "60": 4}, k=3).json()["recommendations"]
+            described = client.get("/api/release").json()
+        assert found == [one.to_json() for one in served.fold_in({10: 5, 60: 4}).recommend(3)]
+        assert ("rating" in found[0], described["predicts"], described["ranks"]) == (place == 0, place == 0, True)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,7 @@ def test_the_catalogue_can_be_searched_and_paged(client: TestClient) -> None:
 
 def test_similar_items(client: TestClient, release: Release) -> None:
     found = client.get("/api/similar", params={"item": "Heat (1995)", "k": 2}).json()["similar"]
-    assert found == [one._asdict() for one in release.similar_items(10, 2)]
+    assert found == [one.to_json() for one in release.similar_items(10, 2)]
     assert client.get("/api/similar", params={"item": "nothing"}).status_code == 404
     assert client.get("/api/similar", params={"item": "Up"}).status_code == 409  # two have this title
     assert client.get("/api/similar").status_code == 422

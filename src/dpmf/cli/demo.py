@@ -40,7 +40,7 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:
                 "mode": private.model.guarantee.mode,
                 "epsilon": private.model.guarantee.epsilon,
                 "rmse_by_epsilon": {f"{epsilon:g}": run.accuracy["rmse"] for epsilon, run in shown.runs.items()},
-                "recommendations": [one._asdict() for one, _ in shown.recommendations],
+                "recommendations": [one.to_json() for one, _ in shown.recommendations],
                 "out": str(shown.release),
                 "picture": None if shown.picture is None else str(shown.picture),
             }

@@ -56,11 +56,11 @@ def evaluate(
         known, test = ratings.split(holdout, seed=seed, how=how)
         test = frequent(known, test, least_ratings)
         figures = measure(loaded, test, known=known, k=k, n_threads=threads)
-        if loaded.is_implicit:
+        if loaded.predicts_ratings:
+            figures["baseline_rmse"] = rmse(baseline_errors(known, test))
+        if loaded.is_implicit or loaded.ranks:
             popular = popularity_figures(loaded, known, test, k=k)
             figures |= {f"popularity_{name}": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
-        else:
-            figures["baseline_rmse"] = rmse(baseline_errors(known, test))
     if as_json:
         print_json(figures)
         return

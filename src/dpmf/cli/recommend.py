@@ -135,9 +135,11 @@ def _read_items(option: str, named: Iterable[str]) -> Iterator[str]:
 
 def _show(found: list[Any], as_json: bool, nothing: str = "nothing is left to recommend") -> None:
     if as_json:
-        print_json({"recommendations": [one._asdict() for one in found]})
+        print_json({"recommendations": [one.to_json() for one in found]})
         return
     if not found:
         say(nothing)
         return
-    print_table("", ("item", "title", "score"), [(str(one.item), one.title, one.score) for one in found])
+    names = [name for name in ("item", "title", "score", "rating") if name in found[0].to_json()]
+    rows = [(str(one.item), *(getattr(one, name) for name in names[1:])) for one in found]
+    print_table("", tuple(names), rows)

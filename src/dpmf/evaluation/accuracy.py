@@ -23,7 +23,7 @@ from dpmf.evaluation.leak import frequent, leak_figures
 from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
 from dpmf.kernels.scores import predict_pairs
 from dpmf.kernels.sort import row_sums
-from dpmf.model import Model, Release
+from dpmf.model import Model, Ranking, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.person import fold_in_many
 from dpmf.ratings import Ratings
@@ -42,7 +42,10 @@ def evaluate(
     least_ratings: int = 0,
     n_threads: int | None = None,
 ) -> dict[str, float]:
-    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; for implicit feedback, the last four.
+    """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; the last four if there are no ratings to predict.
+
+    Lists are ordered by the ranking part of the release, if it has one. Without a rating model, or for implicit
+    feedback, there are no errors.
 
     With known ratings, also kld, kld_top_users and rmse_top_users, see `dpmf.evaluation.leak`: how much errors on
     known ratings differ from errors on test ratings.
@@ -70,7 +73,7 @@ def evaluate(
         remedy = "hold out a larger part" + (", or ask for fewer known ratings" if least_ratings else "")
         raise InvalidArgument(f"there are no test ratings: {remedy}")
     figures: dict[str, float] = {}
-    if not model.release.is_implicit:
+    if model.release.predicts_ratings:
         errors = prediction_errors(model, test, n_threads=n_threads)
         figures = {"rmse": rmse(errors), "mae": mae(errors)}
         if known is not None:
@@ -78,9 +81,9 @@ def evaluate(
     _check_same(test, model.user_ids, model.release)
     indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
     asked = np.flatnonzero(np.diff(indptr))
-    batch = recommend_many(
-        model.release, model.user_factors[asked], model.user_biases[asked], *_rows(model, asked), k, n_threads=n_threads
-    )
+    rated = model.rated(asked)
+    of_people = model.user_factors[asked], model.user_biases[asked], *rated.pattern
+    batch = recommend_many(model.release, *of_people, k, rated=rated, n_threads=n_threads)
     asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
     return {
         **figures,
@@ -95,6 +98,7 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
     """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
     _check_same(test, model.user_ids, model.release)
     release, users = model.release, test.users
+    release.check_predicts()
     factors = model.user_factors, release.item_factors
     biases = model.user_biases, release.item_biases
     predicted = np.empty(len(test), np.float32)
@@ -108,9 +112,14 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
 
 
 def popularity_figures(release: Release, known: Ratings, test: Ratings, *, k: int = 10) -> dict[str, float]:
-    """Return the figures of `evaluate` for recommending the most popular items to everybody; implicit feedback."""
-    counts = np.bincount(known.items, minlength=known.n_items).astype(np.float32)
-    popular = replace(release, item_factors=np.zeros((len(counts), 0), np.float32), item_biases=counts)
+    """Return the ranking figures of `evaluate` for recommending the most popular items to everybody."""
+    counts = np.bincount(known.items, minlength=known.n_items)
+    popular = replace(
+        release,
+        item_factors=np.zeros((len(counts), 0), np.float32),
+        item_biases=np.zeros(len(counts), np.float32),
+        ranking=Ranking.by_popularity(counts),
+    )
     return evaluate(popular, test, known=known, k=k)
 
 
@@ -168,7 +177,8 @@ def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_thre
         raise InvalidArgument("a release knows no users: give their other ratings as known=…")
     _check_same(known, test.user_ids, model)
     biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
-    return Model(model, known.user_ids, factors, biases, known.indptr, known.items)
+    weights = model.weigh(known.values)
+    return Model(model, known.user_ids, factors, biases, known.indptr, known.items, seen_weights=weights)
 
 
 def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
@@ -180,11 +190,3 @@ def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
 def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     liked = test.select(test.values >= test.scale.liked)
     return liked.indptr, liked.items
-
-
-def _rows(model: Model, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the seen items of some users (CSR)."""
-    counts = np.diff(model.seen_indptr)
-    chosen = np.zeros(len(counts), np.bool_)
-    chosen[places] = True
-    return np.concatenate([[0], np.cumsum(counts[places])]), model.seen_items[np.repeat(chosen, counts)]

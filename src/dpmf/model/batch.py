@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.scores import NEVER, find_best_items, score_tile
+from dpmf.kernels.csr import Csr, CsrPattern
+from dpmf.kernels.scores import NEVER, find_best_items, predict_pairs, score_tile
 from dpmf.kernels.sort import rows_ascend
 from dpmf.model.person import Recommendation, as_recommendation
+from dpmf.model.ranking import Ranking
 from dpmf.model.release import Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, select_best
 
@@ -34,12 +35,14 @@ class Batch:
     Attributes:
         release: the release that the items belong to.
         positions: shape (n, k), int32, catalogue positions, best first; -1 where there were too few candidates.
-        scores: shape (n, k), float32, expected ratings, not clipped to the scale.
+        scores: shape (n, k), float32, expected ratings, not clipped to the scale; or scores of the ranking part.
+        ratings: shape (n, k), float32, likewise expected ratings, beside scores of the ranking part; else None.
     """
 
     release: Release
     positions: NDArray[np.int32]
     scores: NDArray[np.float32]
+    ratings: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -49,9 +52,14 @@ class Batch:
         return f"Batch({len(self):,} people, {self.positions.shape[1]} items each)"
 
     def __getitem__(self, place: int) -> list[Recommendation]:
-        pairs = zip(self.positions[place], self.scores[place], strict=True)
-        clip = not self.release.is_implicit
-        return [as_recommendation(self.release, item, score, clip=clip) for item, score in pairs if item >= 0]
+        ratings = [None] * self.positions.shape[1] if self.ratings is None else self.ratings[place]
+        listed = zip(self.positions[place], self.scores[place], ratings, strict=True)
+        clip = not (self.release.is_implicit or self.release.ranks)
+        return [
+            as_recommendation(self.release, item, score, clip=clip, rating=rating)
+            for item, score, rating in listed
+            if item >= 0
+        ]
 
     def __iter__(self) -> Iterator[list[Recommendation]]:
         return (self[place] for place in range(len(self)))
@@ -65,16 +73,18 @@ def recommend_many(
     seen_items: NDArray[np.int32],
     k: int,
     *,
+    rated: Csr | None = None,
     filters: Filters = NO_FILTERS,
     n_threads: int | None = None,
 ) -> Batch:
-    """Return the k best items of each person.
+    """Return the k best items of each person, ordered by the ranking part of the release if it has one.
 
     Args:
         release: item factors and biases.
         factors, biases: of the people, shapes (n, K) and (n,).
         seen_indptr, seen_items: the items that are not recommended to each person (CSR).
         k: the length of a list, at most.
+        rated: the items that each person has, with their weights in the ranking; needed for a ranking part.
         filters: what may be in a list.
         n_threads: all CPUs by default.
     """
@@ -85,6 +95,12 @@ def recommend_many(
     n_people = len(factors)
     best_items = np.full((n_people, min(k, len(release.items))), -1, np.int32)
     best_scores = np.zeros(best_items.shape, np.float32)
+    if release.ranking is not None:
+        if rated is None:
+            raise InvalidArgument("this release ranks by what people have: give it as rated=…")
+        _rank_many(release.ranking, rated, seen, filters, thread_count(n_threads), best_items, best_scores)
+        ratings = _predict_listed(release, factors, biases, best_items) if release.predicts_ratings else None
+        return Batch(release, best_items, best_scores, ratings)
     offsets = release.item_biases.copy()
     if filters.allowed is not None:
         offsets[~filters.allowed] = 2 * NEVER
@@ -110,3 +126,41 @@ def recommend_many(
     best_scores += (release.mean + biases)[:, None]
     best_scores[best_items < 0] = 0.0
     return Batch(release, best_items, best_scores)
+
+
+def _rank_many(
+    ranking: Ranking,
+    rated: Csr,
+    seen: CsrPattern,
+    filters: Filters,
+    n_threads: int,
+    best_items: NDArray[np.int32],  # out
+    best_scores: NDArray[np.float32],  # out
+) -> None:
+    """Write the best items of each person by the ranking part."""
+    owned = ranking.restrict(rated)
+    n_people, k = best_items.shape
+    ranking.columns, ranking.order  # noqa: B018  (computed once, before threads start)
+
+    def work(task: int) -> None:
+        first = task * _PEOPLE_PER_TASK
+        last = min(first + _PEOPLE_PER_TASK, n_people)
+        for person, scores in enumerate(ranking.scores_of_people(owned, first, last), start=first):
+            scores[seen.items[seen.indptr[person] : seen.indptr[person + 1]]] = NEVER
+            chosen = select_best(scores, k, filters, ranking.order)
+            best_items[person, : len(chosen)] = chosen
+            best_scores[person, : len(chosen)] = scores[chosen]
+
+    run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), n_threads)
+
+
+def _predict_listed(
+    release: Release, factors: NDArray[np.float32], biases: NDArray[np.float32], listed: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Return the expected ratings of listed items, shape of `listed`; 0 where a list is short."""
+    people, places = np.nonzero(listed >= 0)
+    ratings, predicted = np.zeros(listed.shape, np.float32), np.empty(len(people), np.float32)
+    of_items = release.item_factors, biases, release.item_biases, release.mean
+    predict_pairs(people.astype(np.int32), listed[people, places], factors, *of_items, predicted)
+    ratings[people, places] = predicted
+    return ratings

@@ -35,6 +35,13 @@ def explain_release(release: Release, name: str = "the release") -> tuple[Sectio
         raise NotVerified(f"{name} cannot be explained: {verdict.reason}; do not trust it")
     method = str(release.configuration.get("method", "unknown"))
     facts = Facts(
-        len(release.items), release.n_factors, str(release.scale), release.items.declared, method, release.feedback
+        n_items=len(release.items),
+        n_factors=release.n_factors,
+        scale=str(release.scale),
+        catalogue_declared=release.items.declared,
+        method=method,
+        feedback=release.feedback,
+        n_ranked=None if release.ranking is None else len(release.ranking.items),
+        predicts=release.predicts,
     )
     return explain_guarantee(release.guarantee, facts)

@@ -29,6 +29,7 @@ from dpmf.files import (
     sha256_of,
     write_text,
 )
+from dpmf.kernels.csr import Csr
 from dpmf.model.batch import Batch, recommend_many
 from dpmf.model.person import Person, Recommendation
 from dpmf.model.release import Release
@@ -41,6 +42,7 @@ from dpmf.ratings.ids import Ids
 FORMAT_VERSION = 1
 FILES = ("model.safetensors", "model.json", "SENSITIVE", "release")
 _TENSORS = ("user_factors", "user_biases", "seen_indptr", "seen_items")
+_WEIGHTS = "seen_weights"  # with a ranking part only
 _WARNING = (
     "This folder holds what people rated and a profile of each of them. It is not a release: do not publish it.\n"
 )
@@ -73,6 +75,8 @@ class Model:
         user_factors: shape (n_users, K), float32.
         user_biases: shape (n_users,), float32.
         seen_indptr, seen_items: the items that each user has rated, as in `Ratings`.
+        seen_weights: shape of `seen_items`, float32, how much each counts in the ranking, see `Release.weigh`; None for
+            1 each, or if the release has no ranking part.
         history: one record per epoch.
     """
 
@@ -83,6 +87,7 @@ class Model:
     seen_indptr: NDArray[np.int64]
     seen_items: NDArray[np.int32]
     history: tuple[EpochRecord, ...] = field(default=())
+    seen_weights: NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         """Return sizes only: ratings do not belong in a log."""
@@ -96,8 +101,10 @@ class Model:
     def person(self, user: object) -> Person:
         """Return a user with the profile learnt in training."""
         place = self._place(user)
-        seen = self.seen_items[self.seen_indptr[place] : self.seen_indptr[place + 1]]
-        return Person(self.release, float(self.user_biases[place]), self.user_factors[place], seen)
+        _, seen, weights = self.rated(np.array([place]))
+        return Person(
+            self.release, float(self.user_biases[place]), self.user_factors[place], seen, weights=np.array(weights)
+        )
 
     def predict(self, user: object, items: Iterable[object]) -> NDArray[np.float64]:
         """Return the expected ratings of items by one user; see `Person.predict`."""
@@ -126,14 +133,10 @@ class Model:
             if users is None
             else np.array([self._place(user) for user in users], np.int64)
         )
+        rated = self.rated(None if users is None else places)
+        indptr, seen = rated.pattern
         if include_rated:
             indptr, seen = np.zeros(len(places) + 1, np.int64), np.zeros(0, np.int32)
-        elif users is None:
-            indptr, seen = self.seen_indptr, self.seen_items
-        else:
-            parts = [self.seen_items[self.seen_indptr[place] : self.seen_indptr[place + 1]] for place in places]
-            indptr = np.cumsum([0, *map(len, parts)])
-            seen = np.concatenate([np.zeros(0, np.int32), *parts])
         return recommend_many(
             self.release,
             self.user_factors[places],
@@ -141,6 +144,7 @@ class Model:
             indptr,
             seen,
             k,
+            rated=rated,
             filters=find_filters(
                 self.release.items,
                 only=only,
@@ -151,6 +155,22 @@ class Model:
             ),
             n_threads=n_threads,
         )
+
+    def rated(self, places: NDArray[np.int64] | None = None) -> Csr:
+        """Return the items that users have rated, with their weights in the ranking; of all users by default.
+
+        Args:
+            places: the users, as numbers from 0.
+        """
+        weights = self.seen_weights
+        if weights is None:
+            weights = np.broadcast_to(np.float32(1), self.seen_items.shape)  # takes no memory
+        if places is None:
+            return Csr(self.seen_indptr, self.seen_items, weights)
+        counts = np.diff(self.seen_indptr)[places]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        taken = np.arange(indptr[-1]) + np.repeat(self.seen_indptr[places] - indptr[:-1], counts)
+        return Csr(indptr, self.seen_items[taken], weights[taken])
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
         """Return the items most similar to one item; see `Release.similar_items`."""
@@ -166,7 +186,10 @@ class Model:
         """Write the whole model, user factors included, to a folder that only its owner can read."""
         check_replaceable(Path(folder) / "release", RELEASE_FILES)
         with new_folder(Path(folder), may_replace=FILES, mode=0o700) as work:
-            save_tensors(work / "model.safetensors", {name: getattr(self, name) for name in _TENSORS})
+            tensors = {name: getattr(self, name) for name in _TENSORS}
+            if self.release.ranks:
+                tensors[_WEIGHTS] = self.rated().values
+            save_tensors(work / "model.safetensors", tensors)
             self.release.save(work / "release")
             facts = {
                 "format": "dpmf-model",
@@ -187,12 +210,13 @@ class Model:
         facts = read_json(folder / "model.json")
         if not isinstance(facts, dict) or facts.get("format") != "dpmf-model" or facts.get("version") != FORMAT_VERSION:
             raise DamagedFile(f"{folder} is not a model of format {FORMAT_VERSION}")
-        tensors = load_tensors(folder / "model.safetensors", _TENSORS)
+        release = Release.load(folder / "release")
+        expected = (*_TENSORS, _WEIGHTS) if release.ranks else _TENSORS
+        tensors = load_tensors(folder / "model.safetensors", expected)
         if sha256_of(folder / "model.safetensors") != facts.get("sha256"):
             raise DamagedFile(
                 f"{folder / 'model.safetensors'} is damaged: it is not the file that model.json describes"
             )
-        release = Release.load(folder / "release")
         try:
             history = tuple(EpochRecord(**record) for record in facts["history"])
             model = cls(release, ids_of_json(facts["user_ids"]), history=history, **tensors)
@@ -210,3 +234,9 @@ class Model:
             raise ValueError("the seen items do not belong to these users")
         if len(seen) and not 0 <= seen.min() <= seen.max() < len(self.release.items):
             raise ValueError("the seen items are not those of the release")
+        if self.seen_weights is not None and (
+            self.seen_weights.dtype != np.float32
+            or self.seen_weights.shape != seen.shape
+            or not ((self.seen_weights >= 0) & (self.seen_weights <= 1)).all()
+        ):
+            raise ValueError("the weights of the seen items should be numbers from 0 to 1, one for each")

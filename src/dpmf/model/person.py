@@ -29,17 +29,29 @@ from dpmf.kernels.als_implicit import solve_implicit
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.ridge import Penalties, solve_people
 from dpmf.kernels.scores import NEVER
+from dpmf.model.ranking import Ranking
 from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, find_filters, position_of, select_best
 from dpmf.ratings.ids import Id
 
 
 class Recommendation(NamedTuple):
-    """A recommended item and its score."""
+    """A recommended item.
+
+    Attributes:
+        item, title: the item.
+        score: what it is ordered by: the expected rating, or the score of the ranking part if the release has one.
+        rating: the expected rating, if the release has a rating model beside a ranking part; else None.
+    """
 
     item: Id
     title: str
     score: float
+    rating: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, without a rating if there is none."""
+        return {name: value for name, value in self._asdict().items() if name != "rating" or value is not None}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +64,7 @@ class Person:
         factors: shape (K,).
         rated: shape (n,), int32, positions of the items already rated.
         unknown: rated items that are not in the catalogue, and were left out.
+        weights: shape (n,), how much each rated item counts in the ranking; None for 1 each.
     """
 
     release: Release
@@ -59,6 +72,7 @@ class Person:
     factors: NDArray[np.float32]
     rated: NDArray[np.int32]
     unknown: tuple[object, ...] = ()
+    weights: NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         """Return a size only: ratings do not belong in a log."""
@@ -67,7 +81,8 @@ class Person:
     def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
         """Return the expected ratings of items (ids or titles), clipped to the scale; scores for implicit feedback."""
         release, places = self.release, [position_of(self.release.items, item) for item in items]
-        scores = self._scores()[places].astype(np.float64)
+        release.check_predicts()
+        scores = self._predictions()[places].astype(np.float64)
         return scores if release.is_implicit else np.clip(scores, release.scale.lo, release.scale.hi)
 
     def recommend(
@@ -81,7 +96,9 @@ class Person:
         most_per_genre: int | None = None,
         include_rated: bool = False,
     ) -> list[Recommendation]:
-        """Return the k best items, best first, with the expected rating as score; fewer if fewer pass the filters.
+        """Return the k best items, best first; fewer if fewer pass the filters.
+
+        They are ordered by expected rating, or by the ranking part of the release if it has one.
 
         Args:
             k: the length of the list, at most.
@@ -102,19 +119,36 @@ class Person:
             exclude_genres=exclude_genres,
             most_per_genre=most_per_genre,
         )
-        scores = self._scores()
+        release = self.release
+        scores = self._predictions() if release.ranking is None else release.ranking.scores(self.rated, self._weights)
         if not include_rated:
             scores[self.rated] = NEVER
-        return best_of(self.release, scores, k, filters, clip=not self.release.is_implicit)
+        if release.ranking is None:
+            return best_of(release, scores, k, filters, clip=not release.is_implicit)
+        chosen = select_best(scores, k, filters, release.ranking.order)
+        ratings = self._predictions()[chosen] if release.predicts_ratings else [None] * len(chosen)
+        return [
+            as_recommendation(release, item, scores[item], clip=False, rating=rating)
+            for item, rating in zip(chosen, ratings, strict=True)
+        ]
 
-    def _scores(self) -> NDArray[np.float32]:
+    @property
+    def owned(self) -> Csr:
+        """The rated items with their weights in the ranking, as the only row."""
+        return Csr(np.array([0, len(self.rated)]), self.rated, self._weights)
+
+    @property
+    def _weights(self) -> NDArray[np.float32]:
+        return np.ones(len(self.rated), np.float32) if self.weights is None else self.weights
+
+    def _predictions(self) -> NDArray[np.float32]:
         release = self.release
         scores = release.item_factors @ self.factors + release.item_biases + np.float32(release.mean + self.bias)
         return np.asarray(scores, np.float32)
 
 
 def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> Person:
-    """Return a person fitted to their own ratings: ridge regression of bias and factors.
+    """Return a person fitted to their own ratings: ridge regression of bias and factors, weights in the ranking.
 
     Args:
         release: the release to fit to.
@@ -145,7 +179,7 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
     items = np.array(sorted(known), np.int32)
     values = np.array([known[item] for item in items.tolist()], np.float32)
     biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
-    return Person(release, float(biases[0]), factors[0], items, tuple(unknown))
+    return Person(release, float(biases[0]), factors[0], items, tuple(unknown), release.weigh(values))
 
 
 def fold_in_many(
@@ -155,11 +189,16 @@ def fold_in_many(
     values: NDArray[np.float32],
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return biases, shape (n,), and factors, shape (n, K), of many people given by their ratings (CSR)."""
+    """Return biases, shape (n,), and factors, shape (n, K), of many people given by their ratings (CSR).
+
+    All are zero if the release has no rating model.
+    """
     from dpmf.engine.threads import run_tasks
 
     n_people = len(indptr) - 1
     biases, factors = np.zeros(n_people, np.float32), np.zeros((n_people, release.n_factors), np.float32)
+    if not release.predicts:
+        return biases, factors
     chunk = 256
 
     rated, ridge = Csr(indptr, items, values), release.ridge
@@ -179,9 +218,15 @@ def fold_in_many(
 
 
 def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
-    """Return the k items most similar to one item, by the cosine of their factors; none if its factors are zero."""
+    """Return the k items most similar to one item.
+
+    By the ranking part, if there is one and it knows the item: the score that each item has for somebody who has
+    nothing but this one. Else by the cosine of their factors; none if the factors of the item are zero.
+    """
     check_k(k)
     place = position_of(release.items, item)
+    if release.ranking is not None and release.ranking.knows(place):
+        return _often_together(release, release.ranking, place, k)
     lengths = np.linalg.norm(release.item_factors, axis=1)
     if not lengths[place]:
         return []
@@ -192,6 +237,16 @@ def similar_items(release: Release, item: object, k: int = 10) -> list[Recommend
     return best_of(release, scores, k, clip=False)
 
 
+def _often_together(release: Release, ranking: Ranking, place: int, k: int) -> list[Recommendation]:
+    scores = ranking.scores(np.array([place]), np.ones(1))
+    scores[ranking.places < 0] = NEVER
+    scores[place] = NEVER
+    return [
+        as_recommendation(release, item, scores[item], clip=False)
+        for item in select_best(scores, k, order=ranking.order)
+    ]
+
+
 def best_of(
     release: Release, scores: NDArray[np.float32], k: int, filters: Filters = NO_FILTERS, *, clip: bool
 ) -> list[Recommendation]:
@@ -199,10 +254,17 @@ def best_of(
     return [as_recommendation(release, item, scores[item], clip=clip) for item in select_best(scores, k, filters)]
 
 
-def as_recommendation(release: Release, item: Any, score: Any, *, clip: bool) -> Recommendation:
-    """Return the recommendation for an item position and a score."""
-    shown = min(max(float(score), release.scale.lo), release.scale.hi) if clip else float(score)
-    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4))
+def as_recommendation(
+    release: Release, item: Any, score: Any, *, clip: bool, rating: Any | None = None
+) -> Recommendation:
+    """Return the recommendation for an item position and a score; ratings are kept within the scale."""
+    shown = _clipped(release, score) if clip else float(score)
+    stars = None if rating is None else round(_clipped(release, rating), 4)
+    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4), stars)
+
+
+def _clipped(release: Release, rating: Any) -> float:
+    return min(max(float(rating), release.scale.lo), release.scale.hi)
 
 
 def _check_rating(release: Release, item: object, value: Any) -> None:

@@ -1,9 +1,13 @@
 """A release: item factors, biases, the mean, the catalogue, and the guarantee; the part that is published.
 
+It may rank as well as predict ratings, or rank only: then it has a ranking part, see `dpmf.model.ranking`, beside the
+factors or with no factors at all.
+
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
 latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
 former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
-tampering. A release of implicit feedback has format 3, which records that; any other has format 2.
+tampering. A release with a ranking part has format 4; any other has format 3 if it is of implicit feedback, which it
+then records, and format 2 if not.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -30,11 +34,15 @@ from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import digest_of, dump_json, load_tensors, new_folder, save_tensors, sha256_of, write_text
+from dpmf.model.ranking import Ranking
+from dpmf.model.ranking_tensors import TENSORS as RANKING_TENSORS
+from dpmf.model.ranking_tensors import ranking_of_tensors, ranking_tensors
 from dpmf.model.release_json import (
     EXPLICIT_VERSION,
     FACTS_FILE,
     FILES,
     FORMAT_VERSION,
+    IMPLICIT_VERSION,
     TENSOR_FILE,
     guarantee_of_json,
     items_of_json,
@@ -95,6 +103,8 @@ class Release:
         guarantee: the privacy guarantee.
         feedback: whether predictions are ratings ("explicit") or scores for having an item ("implicit").
         alpha: how much more an item that a person has weighs in their fit than one they lack; implicit only.
+        ranking: the ranking part, which orders recommendations; None if they are ordered by prediction. A release that
+            only ranks has factors of no columns, and no biases.
     """
 
     items: Items
@@ -107,6 +117,7 @@ class Release:
     guarantee: Guarantee
     feedback: Literal["explicit", "implicit"] = "explicit"
     alpha: float = 0.0
+    ranking: Ranking | None = None
 
     def __repr__(self) -> str:
         """Return sizes and the mode of the guarantee."""
@@ -121,6 +132,41 @@ class Release:
     def is_implicit(self) -> bool:
         """Whether it predicts what people have, not how they rate it."""
         return self.feedback == "implicit"
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it has a ranking part, which then orders recommendations."""
+        return self.ranking is not None
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it has a rating model; if not, it can only rank."""
+        return self.ranking is None or self.n_factors > 0 or bool(self.item_biases.any())
+
+    @property
+    def predicts_ratings(self) -> bool:
+        """Whether its predictions are ratings on the scale."""
+        return self.predicts and not self.is_implicit
+
+    def check_predicts(self) -> None:
+        """Refuse to predict without a rating model."""
+        if not self.predicts:
+            raise InvalidArgument("this release only ranks items, and predicts no ratings: ask it for recommendations")
+
+    def weigh(self, ratings: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """Return how much items with these ratings count in the ranking; None if there is no ranking part."""
+        if self.ranking is None:
+            return None
+        if self.is_implicit:
+            return np.ones(len(ratings), np.float32)
+        return self.ranking.weigh(ratings, self.scale.hi)
+
+    @property
+    def _version(self) -> int:
+        """The format of its files: the oldest that can express it, so that older versions of dpmf read it."""
+        if self.ranks:
+            return FORMAT_VERSION
+        return IMPLICIT_VERSION if self.is_implicit else EXPLICIT_VERSION
 
     @cached_property
     def implicit_items(self) -> ImplicitItems:
@@ -141,7 +187,7 @@ class Release:
         return fold_in(self, ratings)
 
     def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
-        """Return the k items most similar to one item, with the cosine of their factors as score."""
+        """Return the k items most similar to one item; see `dpmf.model.person.similar_items`."""
         from dpmf.model.person import similar_items
 
         return similar_items(self, item, k)
@@ -156,11 +202,17 @@ class Release:
         key = None if sign_key is None else read_private_key(Path(sign_key))
         if not all(np.isfinite(getattr(self, name)).all() for name in _TENSORS):
             raise DpmfError("item factors are not finite: the training diverged, and nothing was saved")
+        if self.ranking is not None:
+            try:
+                self.ranking.check(len(self.items))
+            except ValueError as error:
+                raise DpmfError(f"{error}, and nothing was saved") from None
         with new_folder(Path(folder), may_replace=FILES) as work:
-            save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS})
+            tensors, ranking = ({}, None) if self.ranking is None else ranking_tensors(self.ranking)
+            save_tensors(work / TENSOR_FILE, {name: getattr(self, name) for name in _TENSORS} | tensors)
             facts: dict[str, Any] = {
                 "format": "dpmf-release",
-                "version": FORMAT_VERSION if self.is_implicit else EXPLICIT_VERSION,
+                "version": self._version,
                 "mean": self.mean,
                 "scale": asdict(self.scale),
                 "ridge": asdict(self.ridge),
@@ -174,8 +226,10 @@ class Release:
                 "guarantee": self.guarantee.to_json(),
                 "sha256": sha256_of(work / TENSOR_FILE),
             }
-            if self.is_implicit:
+            if self._version >= IMPLICIT_VERSION:
                 facts |= {"feedback": self.feedback, "alpha": self.alpha}
+            if ranking is not None:
+                facts["ranking"] = ranking
             facts["digest"] = digest_of(facts)
             if key is not None:
                 facts["signature"] = sign(facts["digest"], key)
@@ -202,7 +256,8 @@ class Release:
             check_signature(facts.get("digest"), facts.get("signature"), read_public_key(Path(public_key)))
         if sha256_of(folder / TENSOR_FILE) != facts["sha256"]:
             raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: it is not the file that {FACTS_FILE} describes")
-        tensors = load_tensors(folder / TENSOR_FILE, _TENSORS)
+        ranks = "ranking" in facts
+        tensors = load_tensors(folder / TENSOR_FILE, (*_TENSORS, *(RANKING_TENSORS if ranks else ())))
         try:
             release = cls(
                 items=items_of_json(**facts["items"]),
@@ -215,6 +270,7 @@ class Release:
                 guarantee=guarantee_of_json(facts["guarantee"], facts["version"]),
                 feedback=facts.get("feedback", "explicit"),
                 alpha=number_of_json(facts.get("alpha", 0.0)),
+                ranking=ranking_of_tensors(tensors, facts["ranking"]) if ranks else None,
             )
             release._check()
         except (KeyError, TypeError, ValueError) as error:
@@ -238,3 +294,7 @@ class Release:
             raise ValueError("the feedback should be explicit or implicit, and alpha a number from 0 on")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
+        if self.ranking is not None:
+            self.ranking.check(len(self.items))
+            if not self.is_implicit and not self.scale.lo <= self.ranking.threshold <= self.scale.hi:
+                raise ValueError(f"the threshold {self.ranking.threshold} should be on the scale {self.scale}")

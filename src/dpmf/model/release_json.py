@@ -17,13 +17,15 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Id, Ids
 
-FORMAT_VERSION = 3  # the newest
+FORMAT_VERSION = 4  # the newest: with a ranking part
+IMPLICIT_VERSION = 3  # for implicit feedback without one
 EXPLICIT_VERSION = 2  # for ratings: older versions of dpmf read it, and could not make sense of anything newer
 TENSOR_FILE = "release.safetensors"
 FACTS_FILE = "release.json"
 FILES = (TENSOR_FILE, FACTS_FILE)
 _FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
-_IMPLICIT_FACTS = ("feedback", "alpha")  # of format 3 only
+_IMPLICIT_FACTS = ("feedback", "alpha")  # from format 3 on
+_RANKING_FACTS = ("ranking",)  # of format 4 only
 _SEAL = ("digest", "signature")  # of all other fields; the signature is optional
 
 
@@ -54,6 +56,8 @@ def _check_fields(folder: Path, facts: dict[str, Any]) -> None:
     required = {*_FACTS, "digest"} if facts["version"] > 1 else set(_FACTS)
     if facts["version"] > EXPLICIT_VERSION:
         required |= set(_IMPLICIT_FACTS)
+    if facts["version"] > IMPLICIT_VERSION:
+        required |= set(_RANKING_FACTS)
     optional = {"signature"} if facts["version"] > 1 else set()
     odd = sorted((required - set(facts)) | (set(facts) - required - optional))
     if odd:

@@ -89,34 +89,37 @@ def find_filters(
     return Filters(None if allowed.all() else allowed, limit)
 
 
-def select_best(scores: NDArray[np.float32], k: int, filters: Filters = NO_FILTERS) -> NDArray[np.int32]:
+def select_best(
+    scores: NDArray[np.float32], k: int, filters: Filters = NO_FILTERS, order: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
     """Return the positions of the k best items that pass the filters, best first; fewer if fewer pass.
 
     Args:
-        scores: shape (n_items,), float32; NEVER or less for items that are no candidates. Of equal scores the smaller
-            position comes first.
+        scores: shape (n_items,), float32; NEVER or less for items that are no candidates.
         k: the length of the list, at most.
         filters: what may be in the list. A limit on genres is applied on the way down the ranking, which is sorted
             only as far as needed.
+        order: all positions, in the order of items of equal score; ascending by default.
     """
     if filters.allowed is not None:
         scores = np.where(filters.allowed, scores, NEVER)
     if filters.limit is None:
-        return _rank(scores, k)
+        return _rank(scores, k, order)
     n_ranked = k = min(k, len(scores))
     while True:
         n_ranked = min(_GROWTH * n_ranked, len(scores))
-        ranking = _rank(scores, n_ranked)
+        ranking = _rank(scores, n_ranked, order)
         chosen = filters.limit.walk(ranking, k)
         if len(chosen) == k or len(ranking) < n_ranked or n_ranked == len(scores):
             return chosen
 
 
-def _rank(scores: NDArray[np.float32], k: int) -> NDArray[np.int32]:
+def _rank(scores: NDArray[np.float32], k: int, order: NDArray[np.int32] | None) -> NDArray[np.int32]:
     """Return the positions of the k best candidates, or of all, best first."""
     positions, best = np.empty(min(k, len(scores)), np.int32), np.empty(min(k, len(scores)), np.float32)
-    keep_best(scores, positions, best)
-    return positions[positions >= 0]
+    keep_best(scores if order is None else scores[order], positions, best)
+    found = positions[positions >= 0]
+    return found if order is None else order[found]
 
 
 def position_of(items: Items, item: object) -> int:

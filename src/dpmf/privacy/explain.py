@@ -28,6 +28,8 @@ class Facts:
         catalogue_declared: whether the list of items was declared, not learnt from the ratings.
         method: how the model was trained.
         feedback: "explicit" if ratings were used, "implicit" if only which items people have.
+        n_ranked: the number of items that the ranking part knows pairs of; None without a ranking part.
+        predicts: whether there is a rating model.
     """
 
     n_items: int
@@ -36,6 +38,8 @@ class Facts:
     catalogue_declared: bool
     method: str
     feedback: str = "explicit"
+    n_ranked: int | None = None
+    predicts: bool = True
 
     @property
     def federated(self) -> bool:
@@ -100,10 +104,18 @@ def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     model = f"a bias each, a constant that predictions start from, the scale {facts.scale}, titles"
     if facts.feedback == "implicit":
         model = "a popularity each, titles"
+    model = f"{facts.n_factors} factors and {model}" if facts.predicts else f"titles, the scale {facts.scale}"
     holds = (
-        f"{facts.n_items:,} items, from a list that was {source}, with {facts.n_factors} factors and "
-        f"{model}, and how it was trained (method {facts.method}). It holds no user and no rating."
+        f"{facts.n_items:,} items, from a list that was {source}, with {model}, and how it was trained (method "
+        f"{facts.method}). It holds no user and no rating."
     )
+    if facts.n_ranked is not None:
+        holds += (
+            f" For ranking, it holds how much having one item counts for another, of {facts.n_ranked:,} items, and how "
+            "popular all items are."
+        )
+    if not facts.predicts:
+        holds += " It predicts no ratings."
     if facts.feedback == "implicit":
         holds += " It was trained on which items people have, not on how they rated them."
     if not guarantee.releases:

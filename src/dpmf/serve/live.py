@@ -110,4 +110,4 @@ def recommend(person: Person, k: int, filters: Filters = NO_FILTERS) -> list[Rec
     seen = np.array([0, len(person.rated)])
     biases = np.array([person.bias], np.float32)
     of_person = person.factors[None], biases, seen, person.rated
-    return recommend_many(person.release, *of_person, k, filters=filters, n_threads=1)[0]
+    return recommend_many(person.release, *of_person, k, rated=person.owned, filters=filters, n_threads=1)[0]

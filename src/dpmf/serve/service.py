@@ -65,11 +65,17 @@ class Items(BaseModel):
 
 
 class Scored(BaseModel):
-    """An item with its expected rating or its similarity."""
+    """An item with its score: what it is ordered by."""
 
     item: int | str
     title: str
     score: float
+
+
+class Listed(Scored):
+    """A recommended item: its score is the expected rating, or that of the ranking part if there is one."""
+
+    rating: float | None = Field(None, description="The expected rating, beside a score of the ranking part.")
 
 
 class Nearest(BaseModel):
@@ -92,6 +98,8 @@ class Promise(BaseModel):
     n_factors: int
     scale: Ends
     feedback: str
+    predicts: bool = Field(description="Whether there is a rating model.")
+    ranks: bool = Field(description="Whether recommendations are ordered by a ranking part.")
     configuration: dict[str, Any]
     guarantee: dict[str, Any]
     certified: bool
@@ -109,7 +117,7 @@ class Health(BaseModel):
 class Recommended(BaseModel):
     """Recommendations for somebody with these ratings."""
 
-    recommendations: list[Scored]
+    recommendations: list[Listed]
     unknown: list[str] = Field(description="Rated items that are not in the catalogue.")
 
 
@@ -170,7 +178,8 @@ def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
         found = live.now.release
         return Promise(
             n_items=len(found.items), n_factors=found.n_factors, scale=Ends(lo=found.scale.lo, hi=found.scale.hi),
-            feedback=found.feedback, configuration=dict(found.configuration), guarantee=found.guarantee.to_json(),
+            feedback=found.feedback, predicts=found.predicts, ranks=found.ranks,
+            configuration=dict(found.configuration), guarantee=found.guarantee.to_json(),
             certified=found.guarantee.certified, recommends_here=recommends,
         )  # fmt: skip
 
@@ -199,7 +208,7 @@ def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
         item: Annotated[str, Query(min_length=1, max_length=500, description="Id or exact title.")], k: Count = 10
     ) -> Nearest:
         found = live.now.release.similar_items(item, k)
-        return Nearest(similar=[Scored(**one._asdict()) for one in found])
+        return Nearest(similar=[Scored(**one.to_json()) for one in found])
 
 
 def _whole(number: Any) -> Any:
@@ -266,14 +275,19 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
         known = {item: value for item, value in asked.ratings.items() if release.items.find(item) is not None}
         found = recommend(release.fold_in(known), asked.k, filters)
         return Recommended(
-            recommendations=[Scored(**one._asdict()) for one in found],
+            recommendations=[Listed(**one.to_json()) for one in found],
             unknown=[item for item in asked.ratings if item not in known],
         )
 
     answer.__annotations__["asked"] = _asked(live.now.release.scale)
     answers: Any = {400: {"model": Problem}, 409: {"model": Problem}}
     app.post(
-        "/api/recommend", summary="Recommendations made here", description=_LABEL, responses=answers, name="recommend"
+        "/api/recommend",
+        summary="Recommendations made here",
+        description=_LABEL,
+        responses=answers,
+        response_model_exclude_none=True,
+        name="recommend",
     )(answer)
 
 
