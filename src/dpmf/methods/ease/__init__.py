@@ -1,0 +1,129 @@
+"""EASE, the ranking method: what people like together says what they would like next (Steck 2019).
+
+A person's items score all others through an item-item matrix, the closed-form solution of predicting each item from all
+others. It is made of one sum over people: which items they like together. With a finite epsilon that sum is released
+with noise, once, and nothing else that depends on a person leaves but how popular items are, and how many people there
+are. With an infinite epsilon it is plain EASE, and not private. It ranks; it predicts no ratings.
+
+>>> from dpmf.privacy import Budget
+>>> from dpmf.ratings.synthetic import make
+>>> model = EASE(budget=Budget(epsilon=20)).fit(make(300, 40), n_threads=1)
+>>> print(model.guarantee)
+(20.0, 1e-06)-DP per user, add-remove, certified; releases the ranking of items and the configuration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dpmf.engine.store import AnyRatings
+from dpmf.errors import InvalidArgument
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.checks import check_private, public_facts, whole
+from dpmf.methods.ease.certified import PublicEase
+from dpmf.methods.ease.defaults import MOST_HEAD, ramp_of
+from dpmf.methods.ease.plain import fit_plain
+from dpmf.methods.ease.plan import EasePlan
+from dpmf.methods.ease.ranking import ranking_of, ranking_release
+from dpmf.model import Model, Release
+from dpmf.privacy import Budget, Guarantee
+from dpmf.ratings import Items, Scale
+
+_HEAD_CHOSEN = "The number of items in the head was not declared: it follows from the number of users as released, with noise."
+
+
+@dataclass(frozen=True)
+class EASE(CertifiedMethod):
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
+        head: how many items pairs are measured of, those that most people like; all others are ranked by popularity,
+            after them. 0 ranks everything by popularity. None chooses.
+        n_users: about how many users there are, if that is public: choosing the head then costs nothing.
+        feedback: whether items count by their ratings ("explicit"), or all that a user has alike ("implicit").
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: not used; there is nothing to choose at random.
+        noise_seed: research only; the same noise every time, and no guarantee.
+    """
+
+    name: ClassVar[str] = "ease"
+    modes: ClassVar[tuple[str, ...]] = ("certified",)
+    feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
+    turn: ClassVar[str] = "pass"
+
+    budget: Budget = field(kw_only=True)
+    head: int | None = None
+    n_users: int | None = None
+    feedback: Literal["explicit", "implicit"] = "explicit"
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_private(self)
+        if self.head is not None:
+            whole("head", self.head, least=0, most=MOST_HEAD)
+        if self.n_users is not None:
+            whole("n_users", self.n_users)
+        if self.feedback not in ("explicit", "implicit"):
+            raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")
+        if self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: EASE protects users, which protects ratings too")
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is: "certified", or "none" with an infinite epsilon."""
+        return "certified" if self.budget.is_finite else "none"
+
+    @property
+    def is_implicit(self) -> bool:
+        """Whether it counts which items people have, not how they rate them."""
+        return self.feedback == "implicit"
+
+    @property
+    def most_factors(self) -> int:
+        """The factors of a user: none."""
+        return 0
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether a user is known by their own ratings alone: always."""
+        return True
+
+    def without_factors(self) -> EASE:
+        """Return a run of popularity alone."""
+        return replace(self, head=0)
+
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        if self.kind == "certified":
+            return self.certify(ratings, options)
+        if self.noise_seed is not None:
+            raise InvalidArgument("noise_seed means nothing with an infinite epsilon: leave it out, or give a budget")
+        return fit_plain(ratings, self.head, self.is_implicit, self.configuration(), options)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicEase:
+        """Return the public half of a certified run."""
+        plan = EasePlan(len(catalogue), self.head, self.n_users, self.budget, crowd)
+        return PublicEase(plan, ramp_of(scale, implicit=self.is_implicit))
+
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+        declared = [] if self.n_users is None else ["The number of users, in round figures, is public: it was declared."]
+        chosen = [_HEAD_CHOSEN] if self.head is None and self.n_users is None and crowd is None else []
+        return [*public_facts(catalogue), *declared, *chosen]
+
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+        assert isinstance(public, PublicEase)
+        found = {**configuration, "head": len(public.head), "n_users": round(public.n_users)}
+        ranking = ranking_of(public)
+        return ranking_release(catalogue, scale, ranking, found, guarantee, implicit=self.is_implicit)

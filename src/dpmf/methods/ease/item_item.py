@@ -1,0 +1,137 @@
+"""From noisy sums to a ranking: the closed form of EASE on an estimated matrix, and a compact form of the result.
+
+With S the estimate of Σ z z' and a ridge on its diagonal, P = (S + ridge)⁻¹; item k scores −Σ_j w_j P_jk / P_kk^a over
+a person's items j (Steck 2019, where a = 1 and the ridge is constant; Steck 2020 for a ridge that grows with the
+diagonal). −P off its diagonal is kept as a product of narrow matrices, plus the largest pairs of what that leaves over.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.item_pairs import unpack_pairs
+from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_spectrum
+
+logger = logging.getLogger(__name__)
+
+_RIDGE, _DIAGONAL_RIDGE = 1.2, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
+_LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
+_EXPONENT = 0.9  # of P_kk
+_ROOT_TWO = 2.0**0.5
+
+
+class ItemItem(NamedTuple):
+    """An item-item matrix in compact form, over the head.
+
+    Attributes:
+        left, right: shape (M, k), whose product is the matrix, but for its diagonal and the pairs.
+        indptr, pairs, values: sparse rows, what is added to the product.
+    """
+
+    left: Matrix
+    right: Matrix
+    indptr: NDArray[np.int64]
+    pairs: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: tuple[int, int]) -> ItemItem:
+    """Return the item-item matrix of noisy sums over pairs.
+
+    Args:
+        triangle: the sums, packed as `unpack_pairs` says; M items.
+        sd: of the noise on each of them; 0 for none.
+        counts: above 0, shape (M,): about how much people like each item.
+        n_users: about how many people there are.
+        limits: the most factors and the most pairs of an item.
+    """
+    M = len(counts)
+    full = np.empty((M, M))
+    unpack_pairs(triangle, full)
+    noisy = full.astype(np.float32)
+    del full
+    measured = np.diag(noisy).astype(np.float64)
+    if sd > 0:
+        vectors, values = shrink_spectrum(noisy, sd)
+        S = (vectors * values.astype(np.float32)) @ vectors.T
+        noisy -= S
+        S += shrink_entries(noisy, sd / _ROOT_TWO, counts)
+        del noisy
+    else:
+        vectors, S = None, noisy
+    diagonal = np.maximum(np.maximum(measured, sd), np.diag(S))
+    mean = n_users / M
+    ridged = diagonal + _RIDGE * mean + _DIAGONAL_RIDGE * diagonal
+    P, ridged = _inverse(S, ridged, _LEAST_EIGENVALUE * mean)
+    return _compact(P, ridged, vectors, *limits)
+
+
+def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:
+    """Return (S with another diagonal)⁻¹, and that diagonal, raised until no eigenvalue is below `least`; S is lost."""
+    from scipy.linalg.lapack import spotrf, spotri
+
+    raised, step = diagonal, least
+    while True:
+        np.fill_diagonal(S, raised - least)
+        _, failed = spotrf(S, lower=1)
+        if not failed:
+            break
+        raised, step = raised + step, 2 * step
+    np.fill_diagonal(S, raised)
+    factor, failed = spotrf(S, lower=1, overwrite_a=0)
+    P, failed = spotri(factor, lower=1, overwrite_c=1)
+    assert not failed
+    rows, columns = np.tril_indices(len(P), -1)
+    P[columns, rows] = P[rows, columns]
+    return np.ascontiguousarray(P), raised
+
+
+def _compact(P: Matrix, diagonal: Array, vectors: Matrix | None, most_factors: int, most_pairs: int) -> ItemItem:
+    """Return −P / P_kk^a off its diagonal in compact form; P is lost."""
+    scale = (np.diag(P).astype(np.float64) ** -_EXPONENT).astype(np.float32)
+    P *= -1
+    P[np.diag_indices(len(P))] += (1 / diagonal).astype(np.float32)  # so, what the spectrum left is of low rank
+    basis, values = _main_directions(P, diagonal, vectors, most_factors)
+    roots = np.sqrt(np.abs(values)).astype(np.float32)
+    left = basis * roots
+    signed = left * np.sign(values).astype(np.float32)
+    P -= left @ signed.T
+    np.fill_diagonal(P, 0.0)
+    P *= scale  # columns
+    right = signed * scale[:, None]
+    return ItemItem(left, np.ascontiguousarray(right), *_largest_pairs(P, most_pairs))
+
+
+def _main_directions(O: Matrix, diagonal: Array, vectors: Matrix | None, most: int) -> tuple[Matrix, Array]:
+    """Return orthonormal columns and the values for which basis · values · basis' is close to a symmetric matrix.
+
+    The inverse of a diagonal plus a matrix with these eigenvectors differs from a diagonal in the span of
+    diagonal⁻¹ · vectors (Woodbury); without vectors, the eigenvectors of the matrix itself are found.
+    """
+    if vectors is None:
+        from scipy.linalg import eigh
+
+        first = max(len(O) - most, 0)
+        values, basis = eigh(O, subset_by_index=(first, len(O) - 1), check_finite=False)
+        return np.asarray(basis, np.float32), values.astype(np.float64)
+    basis, _ = np.linalg.qr(vectors / diagonal.astype(np.float32)[:, None])
+    values, turn = np.linalg.eigh((basis.T @ (O @ basis)).astype(np.float64))
+    chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:most])
+    return np.asarray(basis @ turn[:, chosen].astype(np.float32)), values[chosen]
+
+
+def _largest_pairs(matrix: Matrix, most: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Return the entries of each row that are largest in size, as sparse rows; entries that are 0 are left out."""
+    most = min(most, len(matrix) - 1)
+    indptr, pairs, values = [0], [], []
+    for row in matrix:
+        chosen = np.sort(np.argpartition(-np.abs(row), most)[:most]) if most else np.zeros(0, np.int64)
+        chosen = chosen[row[chosen] != 0]
+        indptr.append(indptr[-1] + len(chosen))
+        pairs.append(chosen.astype(np.int32))
+        values.append(row[chosen].astype(np.float32))
+    return np.array(indptr, np.int64), np.concatenate(pairs), np.concatenate(values)

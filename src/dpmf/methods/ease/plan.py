@@ -1,0 +1,98 @@
+"""What a certified run of the ranking method will release.
+
+>>> plan = EasePlan(n_items=100, head=None, n_users=None, budget=Budget(1))
+>>> [stage.name for stage in plan.stages()], plan.most_head
+(['the count of items', 'pairs of items'], 100)
+>>> EasePlan(n_items=100, head=None, n_users=200, budget=Budget(1)).stages()  # too few people for pairs
+(Stage(name='the count of items', releases=('item popularity',), round=None, essential=True),)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpmf.methods.certified.plan import Plan, Stage
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.ease.defaults import MOST_HEAD, SHARES, head_size
+from dpmf.privacy import Budget, GaussianEvent
+from dpmf.privacy.calibration import Part, gaussian_events
+
+USERS, POPULARITY, PAIRS = SHARES
+_MATRICES = 6  # as large as that of all pairs, while it is estimated
+
+
+@dataclass(frozen=True)
+class EasePlan(Plan):
+    """What is public about a run before it starts.
+
+    Attributes:
+        n_items: the size of the catalogue.
+        head: how many items pairs are measured of, those that most people like; 0 for popularity alone. None lets the
+            number of people decide.
+        n_users: about how many people there are, if that was declared.
+        budget: what may be spent.
+        crowd: those who answer for themselves, whose number is public; None where one party holds all ratings.
+    """
+
+    n_items: int
+    head: int | None
+    n_users: int | None
+    budget: Budget
+    crowd: Crowd | None = None
+
+    @property
+    def known_users(self) -> int | None:
+        """The number of people, if it is public."""
+        return self.n_users if self.crowd is None else self.crowd.n_users
+
+    @property
+    def counts_users(self) -> bool:
+        """Whether the number of people has to be released, because the head follows from it."""
+        return self.known_users is None and self.head != 0
+
+    def head_for(self, n_users: float) -> int:
+        """Return the number of items in the head for a noisy count of people."""
+        return head_size(self.budget.epsilon, n_users, self.n_items) if self.head is None else self.most_head
+
+    @property
+    def most_head(self) -> int:
+        """The most items that the head may have."""
+        if self.head is not None:
+            return min(self.head, self.n_items)
+        if self.known_users is not None:
+            return head_size(self.budget.epsilon, self.known_users, self.n_items)
+        return min(MOST_HEAD, self.n_items)
+
+    @property
+    def most_factors(self) -> int:
+        """The factors of a person: none, items are ranked by a person's items themselves."""
+        return 0
+
+    @property
+    def sum_size(self) -> int:
+        """The most numbers that are asked for at once."""
+        return max(self.n_items, self.most_head * (self.most_head + 1) // 2)
+
+    @property
+    def working_size(self) -> int:
+        """How many numbers are in memory beside sums, while the matrix of pairs is estimated."""
+        return _MATRICES * self.most_head**2
+
+    def events(self) -> tuple[GaussianEvent, ...]:
+        """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
+        n_shares = 1 if self.crowd is None else self.crowd.n_shares
+        sizes = {USERS: 1, POPULARITY: self.n_items, PAIRS: self.sum_size}
+        return gaussian_events(
+            self.budget,
+            [Part(what, SHARES[what], coordinates=sizes[what] * n_shares) for what in self._releases],
+        )
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of the run, in order; together they make every release once."""
+        counts = tuple(what for what in self._releases if what != PAIRS)
+        pairs = [Stage("pairs of items", (PAIRS,))] if PAIRS in self._releases else []
+        return Stage("the count of items", counts, essential=True), *pairs
+
+    @property
+    def _releases(self) -> tuple[str, ...]:
+        return (*[USERS] * self.counts_users, POPULARITY, *[PAIRS] * (self.most_head > 0))

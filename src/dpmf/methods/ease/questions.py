@@ -1,0 +1,126 @@
+"""The questions of the certified ranking method; docs/proofs/ease.md has the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmf.kernels.item_pairs import add_item_pairs, add_preferences
+from dpmf.methods.certified.questions import Fitted, Integers, People, Question
+from dpmf.methods.certified.script import Script, Told
+from dpmf.methods.ease.defaults import Ramp
+from dpmf.methods.ease.plan import PAIRS, EasePlan
+
+Positions = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Preferences(Question):
+    """How much do people like items?
+
+    Attributes:
+        what: the name of the release.
+        n_items: the size of the catalogue.
+        ramp: the weight of a rating.
+    """
+
+    what: str
+    n_items: int
+    ramp: Ramp
+    nonnegative = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum."""
+        return (self.n_items,)
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return 1.0
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add everybody's weights, scaled to length 1, to sums (out)."""
+        places = np.arange(self.n_items, dtype=np.int32)
+        add_preferences(people.counted.csr, first, last, *self.ramp, places, people.shares, steps, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPairs(Question):
+    """How much do people like items of the head together?
+
+    Attributes:
+        what: the name of the release.
+        n_items: the size of the catalogue.
+        head: ascending positions of the items that are asked about.
+        ramp: the weight of a rating.
+    """
+
+    what: str
+    n_items: int
+    head: Positions
+    ramp: Ramp
+    nonnegative = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum: the triangle of a symmetric matrix."""
+        return (len(self.head) * (len(self.head) + 1) // 2,)
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return 1.0
+
+    @cached_property
+    def places(self) -> Positions:
+        """The row of every item of the catalogue, or -1."""
+        places = np.full(self.n_items, -1, np.int32)
+        places[self.head] = np.arange(len(self.head), dtype=np.int32)
+        return places
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add products of everybody's weights, scaled to length 1 over the head, to sums (out)."""
+        add_item_pairs(people.counted.csr, first, last, *self.ramp, self.places, people.shares, steps, sums)
+
+
+@dataclass(frozen=True)
+class EaseScript(Script):
+    """The rounds of the certified ranking method.
+
+    Attributes:
+        plan: what they release.
+        ramp: the weight of a rating.
+    """
+
+    plan: EasePlan
+    ramp: Ramp
+
+    def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
+        """Return what comes with the questions of a round: the head."""
+        if PAIRS not in releases:
+            return ()
+        return (Told("head", "<i4", (self.plan.most_head,), least=0, most=self.plan.n_items - 1),)
+
+    def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
+        """Return the questions of a round; whoever is told of a head makes it ascend, without repetitions."""
+        n_items = self.plan.n_items
+        if PAIRS not in releases:
+            return tuple(Preferences(what, n_items, self.ramp) for what in releases)
+        head = np.sort(np.asarray(told["head"], np.int32))
+        return (ItemPairs(PAIRS, n_items, head, self.ramp),)
+
+    def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
+        """Return what has to be told for others to make the same questions."""
+        first = questions[0]
+        return {"head": first.head} if isinstance(first, ItemPairs) else {}
+
+    def constants(self) -> dict[str, Any]:
+        """Return what was agreed beside plan and rounds."""
+        none, full = self.ramp
+        return {"none": none, "full": max(full, -1e300)}  # JSON knows no infinity

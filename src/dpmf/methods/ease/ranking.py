@@ -1,0 +1,59 @@
+"""The release of a ranking: what noisy sums, or exact ones, say about items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpmf.methods.als.implicit import NO_RATINGS
+from dpmf.methods.ease.certified import PublicEase
+from dpmf.methods.ease.defaults import Ramp
+from dpmf.methods.ease.item_item import ItemItem, estimate
+from dpmf.model import Release, Ridge
+from dpmf.model.ranking import Ranking
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Scale
+
+LIMITS = (512, 50)  # factors, and pairs of an item: what a page can load
+
+
+def ranking_of(public: PublicEase) -> Ranking:
+    """Return the ranking that noisy sums make."""
+    popularity, head = public.counts.values.astype(np.float32), public.head
+    if public.pairs is None or not len(head):
+        return Ranking.by_popularity(popularity)
+    counts = np.maximum(public.counts.values[head], public.counts.sd)
+    found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS)
+    return make_ranking(head, found, popularity, public.ramp)
+
+
+def make_ranking(head: Any, found: ItemItem, popularity: Any, ramp: Ramp) -> Ranking:
+    """Return the ranking by an item-item matrix over the head."""
+    return Ranking(items=head, **found._asdict(), popularity=popularity, none=ramp.none, full=ramp.full)
+
+
+def ranking_release(
+    catalogue: Items,
+    scale: Scale,
+    ranking: Ranking,
+    configuration: Mapping[str, Any],
+    guarantee: Guarantee,
+    *,
+    implicit: bool,
+) -> Release:
+    """Return a release that ranks, and predicts no ratings."""
+    n_items = len(catalogue)
+    return Release(
+        items=catalogue,
+        scale=NO_RATINGS if implicit else scale,
+        mean=0.0 if implicit else scale.middle,
+        item_factors=np.zeros((n_items, 0), np.float32),
+        item_biases=np.zeros(n_items, np.float32),
+        ridge=Ridge(1.0, 1.0),
+        configuration=dict(configuration),
+        guarantee=guarantee,
+        feedback="implicit" if implicit else "explicit",
+        ranking=ranking,
+    )
