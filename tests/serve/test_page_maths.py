@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmf.model import Person, Release, Ridge
+from dpmf.model import Person, Ranking, Release, Ridge
 from dpmf.ratings import Scale
 
 from .host import Host
@@ -91,6 +92,116 @@ def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -
     alike = release.similar_items(release.items.ids[1], k=5)
     assert [release.items.ids[one["item"]] for one in answer["similar"]] == [one.item for one in alike]
     np.testing.assert_allclose([one["cosine"] for one in answer["similar"]], [one.score for one in alike], atol=1e-4)
+
+
+RANKINGS: dict[str, dict[str, Any]] = {
+    "both": {},
+    "only": {"K": 0, "item_biases": np.zeros(60, np.float32)},
+    "implicit": {"K": 0, "item_biases": np.zeros(60, np.float32), "implicit": True},
+    "no factors": {"n_factors": 0, "n_pairs": 5},
+    "no pairs": {"n_factors": 4, "n_pairs": 0},
+    "threshold at the top": {"threshold": 5.0},
+}
+
+RANK = """async ([paths, people]) => {
+  const [{ modelOf }, { ownerOf, rankingScores, rankingParts, together }, { best }] =
+    await Promise.all(["release", "pairs", "ranking"].map((name) => import(paths[`js/${name}.js`])));
+  const facts = await (await fetch(paths["release/release.json"])).json();
+  const model = modelOf(facts, await (await fetch(paths["release/release.safetensors"])).arrayBuffer());
+  const { ranking, predicts } = model;
+  return {
+    predicts,
+    people: people.map(({ items, values }) => {
+      const owner = ownerOf(ranking, items, values);
+      const scores = rankingScores(ranking, owner);
+      const sums = Array.from(scores, (_, item) =>
+        rankingParts(ranking, owner, item)?.reduce((total, part) => total + part, 0) ?? null);
+      return { scores: [...scores], sums, best: best(scores, 60, (item) => !items.includes(item), ranking.order) };
+    }),
+    together: Array.from(ranking.places, (_, item) => together(ranking, item, 5)),
+  };
+}"""
+
+
+@pytest.mark.parametrize("name", RANKINGS)
+def test_the_ranking_equals_the_one_in_python(
+    browser: Any, host: Host, ranking_of: Callable[..., Ranking], name: str
+) -> None:
+    changes = dict(RANKINGS[name])
+    of_release: dict[str, Any] = {name: changes.pop(name) for name in ("K", "item_biases") if name in changes}
+    if changes.pop("implicit", False):
+        of_release |= IMPLICIT
+    release = random_release(**of_release, ranking=ranking_of(60, **{"n_factors": 7, **changes}))
+    assert release.ranking is not None
+    paths = put_up(host, release, f"ranking-{name.replace(' ', '-')}")
+    people = people_of(release)
+    page = browser.new_page()
+    try:
+        page.goto(f"{host.address}/blank.html")
+        answer = page.evaluate(RANK, [paths, people])
+    finally:
+        page.close()
+    assert answer["predicts"] == release.predicts
+    for person, found in zip(people, answer["people"], strict=True):
+        expected = release.fold_in(
+            {release.items.ids[item]: value for item, value in zip(*person.values(), strict=True)}
+        )
+        assert expected.weights is not None
+        scores = release.ranking.scores(expected.rated, expected.weights)
+        np.testing.assert_allclose(found["scores"], scores, rtol=1e-4, atol=1e-5)
+        known = [item for item, total in enumerate(found["sums"]) if total is not None]
+        np.testing.assert_allclose([found["sums"][item] for item in known], scores[known], rtol=1e-4, atol=1e-5)
+        assert [release.items.ids[item] for item in found["best"]] == [one.item for one in expected.recommend(k=60)]
+    for item, alike in enumerate(answer["together"]):
+        if release.ranking.knows(item):
+            same = release.similar_items(release.items.ids[item], k=5)
+            assert [release.items.ids[one["item"]] for one in alike] == [one.item for one in same]
+            np.testing.assert_allclose([one["score"] for one in alike], [one.score for one in same], atol=1e-4)
+        else:
+            assert alike is None
+
+
+DAMAGE_RANKING = """async ([paths]) => {
+  const [{ modelOf, checkFacts }, { readTensors }] =
+    await Promise.all(["release", "safetensors"].map((name) => import(paths[`js/${name}.js`])));
+  const facts = await (await fetch(paths["release/release.json"])).json();
+  const whole = await (await fetch(paths["release/release.safetensors"])).arrayBuffer();
+  const refused = (damage) => {
+    const [copy, buffer] = [structuredClone(facts), whole.slice(0)];
+    damage(copy, Object.fromEntries([...readTensors(buffer)].map(([name, { data }]) => [name, data])));
+    try {
+      checkFacts(copy);
+      modelOf(copy, buffer);
+      return false;
+    } catch (error) {
+      return error.constructor.name === "Damaged";
+    }
+  };
+  return [
+    !refused(() => {}),
+    refused((facts) => (facts.version = 5)),
+    refused((facts) => (facts.ranking.n_items = "4")),
+    refused((facts) => (facts.ranking.n_pairs += 1)),
+    refused((facts) => (facts.ranking.threshold = null)),
+    refused((facts, tensors) => (tensors.ranking_items[1] = 0)),
+    refused((facts, tensors) => (tensors.ranking_pairs[0] = 1000)),
+    refused((facts, tensors) => (tensors.ranking_indptr[1] = 99n)),
+    refused((facts, tensors) => (tensors.ranking_values[0] = 0x7c00)),
+    refused((facts, tensors) => (tensors.ranking_popularity[0] = NaN)),
+    refused((facts, tensors) => tensors.ranking_left_exponents.fill(300)),
+  ];
+}"""
+
+
+def test_a_damaged_ranking_is_refused(browser: Any, host: Host, ranking_of: Callable[..., Ranking]) -> None:
+    # An even number of factors, and so on, so that all tensors are aligned and changed in place.
+    paths = put_up(host, random_release(ranking=ranking_of(60, n_factors=8)), "damaged-ranking")
+    page = browser.new_page()
+    try:
+        page.goto(f"{host.address}/blank.html")
+        assert page.evaluate(DAMAGE_RANKING, [paths]) == [True] * 11
+    finally:
+        page.close()
 
 
 DAMAGE = """async ([paths]) => {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmf.model import Ranking
 from dpmf.ratings import Items, Scale
 
 from .host import Host
@@ -76,6 +78,52 @@ def test_a_card_in_use_stays_where_it_is_until_it_is_left(browser: Any, address:
             visitor.settle()
             assert before[number] not in visitor.titles()
             assert before[number] in visitor.titles("#rated")
+
+
+def test_a_ranking_part_orders_and_the_rating_model_gives_the_stars(
+    browser: Any, host: Host, ranking_of: Callable[..., Ranking]
+) -> None:
+    release = random_release(ranking=ranking_of(60, n_factors=6))
+    with Visitor(browser, host.site(release, "both")) as visitor:
+        page = visitor.open()
+        assert page.inner_text("#list-title") == "Most popular"
+        for title, stars in RATED.items():
+            visitor.rate(title, stars)
+        expected = release.fold_in(RATED).recommend(k=12)
+        assert visitor.titles() == [one.title for one in expected]
+        np.testing.assert_allclose(
+            [float(text) for text in visitor.scores()], [one.rating or 0 for one in expected], atol=0.0501
+        )
+        assert "the number is the rating to expect" in page.inner_text("#list-note")
+        page.locator("#recommendations .why").first.click()
+        page.wait_for_selector("#item-why .total")
+        values = [float(text.replace("−", "-")) for text in page.locator("#item-why .value").all_inner_texts()]
+        assert sum(values[:-1]) == pytest.approx(values[-1], abs=0.003)
+        assert values[-1] == pytest.approx(expected[0].score, abs=0.001)
+        assert "by this sum" in page.inner_text("#item-why-words")
+        alike = page.locator("#item-similar .what").all_inner_texts()
+        assert alike == [one.title for one in release.similar_items(expected[0].item, k=6)]
+
+
+def test_a_release_that_only_ranks_shows_no_stars(browser: Any, host: Host, ranking_of: Callable[..., Ranking]) -> None:
+    release = random_release(K=0, item_biases=np.zeros(60, np.float32), ranking=ranking_of(60, n_factors=6))
+    with Visitor(browser, host.site(release, "only-ranks")) as visitor:
+        page = visitor.open()
+        assert visitor.titles() == [one.title for one in release.fold_in({}).recommend(k=12)]
+        visitor.rate("Film 3", 1)  # too low to count
+        assert "Ratings from 3 on count" in page.inner_text("#list-note")
+        rated = {"Film 3": 1, "Film 8": 5, "Film 21": 3, "Film 22": 4}
+        for title in list(rated)[1:]:
+            visitor.rate(title, rated[title])
+        expected = release.fold_in(rated).recommend(k=12)
+        assert visitor.titles() == [one.title for one in expected]
+        assert page.locator("#recommendations .score:visible").count() == 0
+        visitor.go("map")
+        page.wait_for_selector("#map-best li")
+        assert page.locator("#map-best .value").count() == 0
+        page.locator("#map-best button").first.click()
+        page.wait_for_selector("#item-why .total")
+        assert page.inner_text("#item-score") == ""
 
 
 def test_implicit_feedback_has_toggles(browser: Any, host: Host) -> None:

@@ -1,4 +1,4 @@
-// An item in a list: emblem, title, genres, expected rating, why, and a control to rate it.
+// An item in a list: emblem, title, genres, expected rating if there is one, why, and a control to rate it.
 
 import { emblem } from "./emblem.js";
 import { h, icon } from "./dom.js";
@@ -10,6 +10,7 @@ export function makeCard(app, position) {
   const title = catalogue.titles[position];
   const control = ratingControl(app, position);
   const score = h("span.number", {});
+  const scoreLine = h("p.score", {});
   const scoreWords = h("span.hidden", {});
   const because = h("p.because", {});
   const details = h(
@@ -21,18 +22,22 @@ export function makeCard(app, position) {
     "li.card",
     { "data-item": position },
     h("div.top", {}, emblem(app, position), h("div.names", {}, h("h3", {}, details), genreTags(app, position)),
-      h("p.score", {}, scoreWords, score)),
+      scoreLine),
     because,
     h("div.bottom", {}, control.element,
       h("button.why", { type: "button", "aria-haspopup": "dialog", "aria-label": `Why ${title}?`, onclick: () => app.openItem(position) },
         "Why?", icon("arrow"))),
   );
+  scoreLine.append(scoreWords, score);
   function update(reason) {
     control.sync();
     const rated = app.store.get(position) !== null;
     element.classList.toggle("rated", rated);
-    score.textContent = scale.show(app.scores[position]);
-    score.style.setProperty("--share", scale.share(app.scores[position]));
+    scoreLine.hidden = !app.scores;
+    if (app.scores) {
+      score.textContent = scale.show(app.scores[position]);
+      score.style.setProperty("--share", scale.share(app.scores[position]));
+    }
     scoreWords.textContent = scale.implicit ? "Score " : "Expected rating ";
     because.replaceChildren(...reasonWords(app, rated, reason));
   }

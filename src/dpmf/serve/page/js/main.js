@@ -38,6 +38,7 @@ async function start() {
   const opened = await opening(engine, facts, buffer);
   app.map = { ...opened, spreads: spreadsOf(opened) };
   app.starters = opened.starters;
+  if (opened.popularFirst) $("starters-words").textContent = "Many people know these. Skip what you do not know.";
   const router = makeRouter();
   const item = makeItemView(app);
   const map = makeMap(app);
@@ -58,7 +59,8 @@ async function start() {
     };
     $("recommendations").setAttribute("aria-busy", "true");
     engine.askLatest("person", content, (answer, isLatest) => {
-      Object.assign(app, { scores: answer.scores, best: answer.best, taste: answer.taste });
+      const { scores, best, counted, taste } = answer;
+      Object.assign(app, { scores, best, counted, taste });
       for (const view of views) view.render();
       $("recommendations").setAttribute("aria-busy", String(!isLatest));
       measure("update", begun);
@@ -90,7 +92,11 @@ function makeApp(storage, facts, engine) {
   migrate(storage, site, name, reader);
   const store = makeStore({ storage, name, site, reader, catalogue });
   document.body.classList.toggle("implicit", implicit);
-  return { catalogue, scale, store, engine, wanted: FIRST, genre: "", scores: null, best: [], taste: { x: 0, y: 0, share: 0 } };
+  const { ranking = null } = facts; // its threshold, if items are ordered by a ranking part
+  return {
+    catalogue, scale, store, engine, ranking, wanted: FIRST, genre: "", scores: null, best: [], counted: 0,
+    taste: { x: 0, y: 0, share: 0 },
+  };
 }
 
 async function opening(engine, facts, buffer) {

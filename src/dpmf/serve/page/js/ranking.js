@@ -1,9 +1,10 @@
 // Which items come first: the best by score, the nearest by direction, and those that tell most about a taste.
 
-/** Return the positions of the k greatest scores, greatest first, the earlier item first among equals. */
-export function best(scores, k, allowed = () => true) {
+/** Return the positions of the k greatest scores, greatest first; among equals, those that are earlier in `order`. */
+export function best(scores, k, allowed = () => true, order = null) {
   const found = []; // ascending, so that the least of the best is at the front
-  for (let j = 0; j < scores.length; j++) {
+  for (let turn = 0; turn < scores.length; turn++) {
+    const j = order ? order[turn] : turn;
     if (found.length === k && !(scores[j] > scores[found[0]])) continue;
     if (!allowed(j)) continue;
     let place = 0;

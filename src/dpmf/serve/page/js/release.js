@@ -1,13 +1,15 @@
 // A release as the page uses it: facts of release.json and tensors of release.safetensors that fit together.
 
 import { Damaged } from "./errors.js";
+import { rankingOf } from "./pairs.js";
 import { readTensors } from "./safetensors.js";
 
-const NEWEST_FORMAT = 3;
+const NEWEST_FORMAT = 4;
 const LEAST_RIDGE = 1e-6; // as in dpmf.model.release: without a penalty there would be more than one answer
 
 /**
- * Return what fold-in needs: sizes, factors V (n × K, row after row), biases c, mean and penalties.
+ * Return what fold-in needs: sizes, factors V (n × K, row after row), biases c, mean and penalties; and the ranking part,
+ * null if there is none. `predicts` is false if there is nothing but a ranking part.
  * @param {object} facts of release.json
  * @param {ArrayBuffer} buffer of release.safetensors
  */
@@ -15,12 +17,14 @@ export function modelOf(facts, buffer) {
   const tensors = readTensors(buffer);
   const factors = tensors.get("item_factors");
   const biases = tensors.get("item_biases");
-  if (factors?.shape.length !== 2 || biases?.shape.length !== 1) throw new Damaged("item factors or biases are missing");
+  const areFloats = factors?.dtype === "F32" && biases?.dtype === "F32";
+  if (!areFloats || factors.shape.length !== 2 || biases.shape.length !== 1) throw new Damaged("item factors or biases are missing");
   const [n, K] = factors.shape;
   if (biases.shape[0] !== n || facts.items.ids.length !== n) throw new Damaged("items and factors do not fit together");
   if (!factors.data.every(Number.isFinite) || !biases.data.every(Number.isFinite)) {
     throw new Damaged("item factors are not numbers");
   }
+  const ranking = facts.ranking ? rankingOf(facts, tensors, n) : null;
   return {
     n,
     K,
@@ -32,6 +36,8 @@ export function modelOf(facts, buffer) {
     exponent: facts.ridge.exponent ?? (facts.ridge.per_rating ? 1 : 0),
     implicit: facts.feedback === "implicit",
     alpha: facts.alpha ?? 0,
+    ranking,
+    predicts: !ranking || K > 0 || biases.data.some((bias) => bias !== 0),
   };
 }
 
@@ -46,5 +52,11 @@ export function checkFacts(facts) {
   }
   if (![scale?.lo, scale?.hi, ridge?.bias, ridge?.factors, mean].every(Number.isFinite) || !(scale.lo < scale.hi)) {
     throw new Damaged("release.json has no scale, mean or penalties");
+  }
+  const { ranking } = facts;
+  const sizes = [ranking?.n_items, ranking?.n_factors, ranking?.n_pairs];
+  const numbers = [ranking?.threshold, ranking?.lowest_weight, ranking?.value_exponent, ...sizes];
+  if (ranking && !(numbers.every(Number.isFinite) && sizes.every((size) => Number.isInteger(size) && size >= 0))) {
+    throw new Damaged("release.json has no threshold or sizes of its ranking");
   }
 }

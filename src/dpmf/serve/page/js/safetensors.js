@@ -3,10 +3,14 @@
 import { Damaged } from "./errors.js";
 
 const LENGTH_BYTES = 8;
+const TYPES = {
+  F32: [Float32Array, "getFloat32"], F16: [Uint16Array, "getUint16"], I64: [BigInt64Array, "getBigInt64"],
+  I32: [Int32Array, "getInt32"], I16: [Int16Array, "getInt16"], U8: [Uint8Array, "getUint8"],
+}; // 16-bit floats are left as bits: not every browser has an array of them
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 /**
- * Return the float32 tensors of a file: name → {shape, data}. `data` shares memory with the buffer where it can.
+ * Return the tensors of a file: name → {dtype, shape, data}. `data` shares memory with the buffer where it can.
  * @param {ArrayBuffer} buffer
  */
 export function readTensors(buffer) {
@@ -35,19 +39,20 @@ function parse(bytes) {
 
 function tensor(buffer, start, name, entry) {
   const { dtype, shape, data_offsets: offsets } = entry ?? {};
-  if (dtype !== "F32") throw new Damaged(`the tensor ${name} should hold 32-bit numbers`);
+  if (!Object.hasOwn(TYPES, dtype)) throw new Damaged(`the tensor ${name} has a type that this page does not read`);
   if (!Array.isArray(shape) || !Array.isArray(offsets)) throw new Damaged(`the tensor ${name} has no shape`);
   const count = shape.reduce((product, size) => product * size, 1);
   const [first, last] = offsets;
-  if (!Number.isInteger(count) || last - first !== 4 * count || first < 0 || start + last > buffer.byteLength) {
+  if (!Number.isInteger(count) || last - first !== TYPES[dtype][0].BYTES_PER_ELEMENT * count || first < 0 || start + last > buffer.byteLength) {
     throw new Damaged(`the tensor ${name} is cut off`);
   }
-  return { shape, data: floats(buffer, start + first, count) };
+  return { dtype, shape, data: numbers(buffer, start + first, count, ...TYPES[dtype]) };
 }
 
-function floats(buffer, offset, count) {
-  if (LITTLE_ENDIAN && offset % 4 === 0) return new Float32Array(buffer, offset, count);
-  if (LITTLE_ENDIAN) return new Float32Array(buffer.slice(offset, offset + 4 * count));
-  const view = new DataView(buffer, offset, 4 * count);
-  return Float32Array.from({ length: count }, (_, place) => view.getFloat32(4 * place, true));
+function numbers(buffer, offset, count, Type, read) {
+  const size = Type.BYTES_PER_ELEMENT;
+  if (LITTLE_ENDIAN && offset % size === 0) return new Type(buffer, offset, count);
+  if (LITTLE_ENDIAN) return new Type(buffer.slice(offset, offset + size * count));
+  const view = new DataView(buffer, offset, size * count);
+  return Type.from({ length: count }, (_, place) => view[read](size * place, true));
 }

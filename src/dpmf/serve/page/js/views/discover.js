@@ -57,9 +57,10 @@ export function makeDiscover(app) {
     const count = app.store.used().length;
     const plural = count === 1 ? "" : "s";
     const source = app.scale.implicit ? `From the ${count} item${plural} that you have.` : `From your ${count} rating${plural}.`;
+    if (app.ranking && app.counted === 0) return { title: "Most popular", note: popularWords(app, count), items: app.best };
     if (count === 0) return { title: "Liked by most", note: "Before anything is known about you.", items: app.best };
     const note = count < FEW ? `${source} A few more will sharpen them.` : source;
-    return { title: "For you", note, items: app.best };
+    return { title: "For you", note: app.ranking ? `${note} ${rankingWords(app)}` : note, items: app.best };
   }
 
   function found(words) {
@@ -119,4 +120,17 @@ export function makeDiscover(app) {
     container.addEventListener("focusout", () => setTimeout(render));
   }
   return { render };
+}
+
+/** Return what a list by popularity is due to. */
+function popularWords({ ranking, scale }, count) {
+  if (count === 0) return "Before anything is known about you.";
+  if (scale.implicit) return "Too little is known about what you have.";
+  return `Ratings from ${scale.showRating(ranking.threshold)} on count, of titles that enough is known about: yours do not yet.`;
+}
+
+/** Return what the order means, and what the numbers mean. */
+function rankingWords({ scores }) {
+  const order = "Ordered by what goes with the things you like";
+  return scores ? `${order}; the number is the rating to expect.` : `${order}.`;
 }

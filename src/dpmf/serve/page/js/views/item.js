@@ -11,6 +11,7 @@ const REASONS = 7;
 /** Set the dialog up, and return {open, render}. */
 export function makeItemView(app) {
   const dialog = $("item-dialog");
+  const digits = app.ranking ? 3 : app.scale.digits; // of the parts of a score
   let position = null;
   let control = null;
   let before = []; // items to go back to
@@ -20,10 +21,12 @@ export function makeItemView(app) {
     const { start, why, similar } = await app.engine.ask("item", { item, k: SIMILAR });
     if (item !== position) return;
     const parts = why.filter((one) => app.store.get(one.item) !== null);
-    $("item-score").textContent = app.scale.show(app.scores[item]);
-    $("item-score-words").textContent = app.scale.implicit ? "score" : `expected, of ${app.scale.showRating(app.scale.hi)}`;
+    $("item-score").textContent = app.scores ? app.scale.show(app.scores[item]) : "";
+    $("item-score-words").textContent = !app.scores ? "" : app.scale.implicit ? "score" : `expected, of ${app.scale.showRating(app.scale.hi)}`;
     $("item-why").replaceChildren(...reasons(item, start, parts));
+    $("item-why-words").textContent = whyWords(app, parts);
     $("item-similar").replaceChildren(...similar.map(similarRow));
+    $("item-similar-words").hidden = similar[0]?.score === undefined;
     $("no-similar").hidden = similar.length > 0;
   }
 
@@ -31,12 +34,13 @@ export function makeItemView(app) {
     const named = parts.slice(0, REASONS);
     const rest = parts.slice(REASONS).reduce((total, { part }) => total + part, 0);
     const most = Math.max(...named.map(({ part }) => Math.abs(part)), Math.abs(rest), 1e-9);
-    const rows = [h("li.start", {}, h("span.what", {}, "Everybody, on the whole"), h("span.value", {}, start.toFixed(app.scale.digits)))];
+    const rows = [];
+    if (start !== null) rows.push(h("li.start", {}, h("span.what", {}, "Everybody, on the whole"), h("span.value", {}, start.toFixed(digits))));
     for (const { item: rated, part } of named) rows.push(reasonRow(ratedWords(rated, item), part, most));
     if (parts.length > REASONS) rows.push(reasonRow([`${parts.length - REASONS} others together`], rest, most));
     if (parts.length) {
-      const total = start + parts.reduce((sum, { part }) => sum + part, 0);
-      rows.push(h("li.total", {}, h("span.what", {}, "Together"), h("span.value", {}, total.toFixed(app.scale.digits))));
+      const total = (start ?? 0) + parts.reduce((sum, { part }) => sum + part, 0);
+      rows.push(h("li.total", {}, h("span.what", {}, "Together"), h("span.value", {}, total.toFixed(digits))));
     }
     return rows;
   }
@@ -50,14 +54,14 @@ export function makeItemView(app) {
   function reasonRow(words, part, most) {
     const bar = h(`span.push.${part < 0 ? "down" : "up"}`, { "aria-hidden": "true" });
     bar.style.setProperty("--length", Math.abs(part) / most);
-    return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part, app.scale.digits)));
+    return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part, digits)));
   }
 
-  function similarRow({ item, cosine }) {
-    const percent = Math.max(0, Math.round(100 * cosine));
+  function similarRow({ item, cosine, score }) {
+    const words = score === undefined ? `${Math.max(0, Math.round(100 * cosine))} % alike` : signed(score, digits);
     return h("li", {},
       h("button", { type: "button", onclick: () => go(item) }, emblem(app, item),
-        h("span.what", {}, app.catalogue.titles[item]), h("span.value", {}, `${percent} % alike`)));
+        h("span.what", {}, app.catalogue.titles[item]), h("span.value", {}, words)));
   }
 
   function fill() {
@@ -113,6 +117,15 @@ export function makeItemView(app) {
       show();
     },
   };
+}
+
+/** Return what the sum is that is shown. */
+function whyWords({ ranking, store }, parts) {
+  if (!ranking) {
+    return "The score is a sum: what people think on the whole, plus what each thing that you entered adds or takes away.";
+  }
+  if (parts.length) return "Its place in the list is by this sum: what each thing that you like adds or takes away.";
+  return store.used().length ? "Its place in the list is by popularity: nothing links it to what you like." : "Its place in the list is by popularity.";
 }
 
 function signed(value, digits) {

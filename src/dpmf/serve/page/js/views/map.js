@@ -32,7 +32,7 @@ export function makeMap(app) {
     $("map-best").replaceChildren(...best.map(({ item }) =>
       h("li", {}, h("button", { type: "button", onclick: () => app.openItem(item), onmouseenter: () => choose(item) },
         h(`span.tint.g${app.catalogue.colourOf(item)}`, { "aria-hidden": "true" }), h("span.what", {}, app.catalogue.titles[item]),
-        h("span.value", {}, app.scale.show(app.scores[item]))))));
+        app.scores && h("span.value", {}, app.scale.show(app.scores[item]))))));
     $("map-best-empty").hidden = best.length > 0;
     const share = Math.round(100 * app.taste.share);
     $("map-share").textContent = best.length ? `The arrow shows ${share} % of your taste: the rest lies in directions that are not on the map.` : "";
@@ -42,9 +42,9 @@ export function makeMap(app) {
     tip.hidden = chosen === null;
     if (chosen === null) return;
     const [x, y] = camera.toScreen(...placeOf(chosen));
-    const score = app.scale.show(app.scores[chosen]);
+    const expected = app.scores ? `expected ${app.scale.show(app.scores[chosen])}` : "";
     const rating = app.store.get(chosen);
-    const words = rating === null || app.scale.implicit ? `expected ${score}` : `you gave ${app.scale.showRating(rating)}`;
+    const words = rating === null || app.scale.implicit ? expected : `you gave ${app.scale.showRating(rating)}`;
     const genres = app.catalogue.genresOf(chosen).join(", ");
     const left = clamped(x, tip.offsetWidth / 2 + 4, canvas.clientWidth - tip.offsetWidth / 2 - 4);
     tip.replaceChildren(h("b", {}, app.catalogue.titles[chosen]), h("span", {}, [genres, words].filter(Boolean).join(" · ")));

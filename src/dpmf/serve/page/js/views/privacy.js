@@ -14,8 +14,15 @@ export function fillPrivacy({ about: said, facts, sizes }) {
   $("promise").replaceChildren(...(about.certified ? promise(about) : noPromise(about)));
   $("sections").replaceChildren(...about.sections.map(section));
   $("downloaded").textContent =
-    `${about.items.toLocaleString("en")} items with ${about.factors} numbers each (${sizeWords(sizes)}), ` +
+    `${about.items.toLocaleString("en")} items with ${contentWords(about, facts.ranking)} (${sizeWords(sizes)}), ` +
     "the same for everybody.";
+}
+
+function contentWords({ factors }, ranking) {
+  const numbers = `${factors} numbers each`;
+  if (!ranking) return numbers;
+  const order = `${2 * ranking.n_factors} numbers for each of ${ranking.n_items.toLocaleString("en")} to order them by`;
+  return factors ? `${numbers}, and ${order}` : order;
 }
 
 /** Return what is said about a release; no promise unless the release itself says so, too. */
