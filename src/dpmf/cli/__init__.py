@@ -71,14 +71,28 @@ def dpmf() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Do as Ctrl-C does, also where a script has told its background jobs to ignore that."""
+    """Raise KeyboardInterrupt, unless one is on its way already: what cleans up after it must not be cut short.
+
+    An interrupt that got lost, as in a finalizer, is no longer on its way, so the next signal raises another.
+    """
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return
+        error = error.__context__
     raise KeyboardInterrupt
+
+
+def _handle_signals() -> None:
+    """Let a polite kill clean up like Ctrl-C: temporary folders may hold people's ratings."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a script has its background jobs ignore it
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
-    # A polite kill cleans up like Ctrl-C: temporary folders may hold people's ratings.
-    signal.signal(signal.SIGTERM, _interrupt)
+    _handle_signals()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:
@@ -91,6 +105,8 @@ def main() -> None:
     except DpmfError as error:
         _fail(str(error), _FAILED)
     except (KeyboardInterrupt, click.Abort):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # all is cleaned up, and only the interpreter is left to end
         _fail("interrupted; nothing half-written was left behind", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, as other tools do.

@@ -9,13 +9,13 @@ False
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.files import scratch_folder
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
 from dpmf.ratings.options import ReadOptions
@@ -68,8 +68,8 @@ class Job:
         """Read, train, test and save."""
         if self.memory is None:
             return self._train(Parts.of(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
-        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as scratch:
-            return self._train(self._parts(self.memory, arguments.profiles, Path(scratch)), arguments)
+        with scratch_folder("train") as scratch:
+            return self._train(self._parts(self.memory, arguments.profiles, scratch), arguments)
 
     def _train(self, parts: Parts | StoredParts, arguments: Arguments) -> Run:
         run = train_on(self.method, parts, arguments)
