@@ -1,10 +1,12 @@
-"""Fixtures of several test files: a hand-written release, small data on disk, and the command line."""
+"""Fixtures of several test files: a hand-written release, small data on disk, the command line, threads and Ctrl-C."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,8 @@ settings.register_profile("dpmf", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("dpmf")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+HANG = 600.0  # seconds after which something that should happen never will
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -120,7 +124,7 @@ def program(tmp_path: Path) -> Command:
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "dpmf", *map(str, arguments)]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, **options)  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, **options)  # type: ignore[call-overload,no-any-return]
 
     return run
 
@@ -166,6 +170,41 @@ def signalled(tmp_path: Path) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         place = [int(number), kind, start, n, after]
         words = [sys.executable, "-c", _SIGNALLED, *map(str, (*place, *arguments))]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
 
     return run
+
+
+@pytest.fixture
+def no_thread_is_left() -> Iterator[None]:
+    """Fail if a thread of the engine goes on after the test; after Ctrl-C it may still be in its last task."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("dpmf-"):
+            thread.join(HANG)
+            assert not thread.is_alive(), thread.name
+
+
+@pytest.fixture
+def press_ctrl_c() -> Iterator[Callable[[], None]]:
+    """Return a function that presses Ctrl-C and returns once the main thread has been interrupted.
+
+    In the main thread itself it raises KeyboardInterrupt, even where the tests were started with Ctrl-C ignored.
+    """
+    received = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        received.set()
+        raise KeyboardInterrupt
+
+    def press() -> None:
+        main = threading.main_thread()
+        assert main.ident is not None
+        signal.pthread_kill(main.ident, signal.SIGINT)
+        if threading.current_thread() is main:
+            time.sleep(HANG)  # interrupted at once
+        assert received.wait(HANG)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    yield press
+    signal.signal(signal.SIGINT, before)
