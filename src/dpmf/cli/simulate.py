@@ -207,7 +207,7 @@ def _check(scenario: str, mode: str, epsilon: float | None) -> float:
 def _print(trial: Trial, report: dict[str, Any]) -> None:
     model = trial.model
     sizes = f"{len(model.user_ids):,} people and {len(model.release.items):,} items"
-    say(f"Simulated {report['rounds']:,} rounds with {sizes} in {report['seconds']:.1f} s")
+    say(f"Simulated {report['rounds']:,} rounds of {report['method']} with {sizes} in {report['seconds']:.1f} s")
     if trial.outcome is not None and report["took_part"] is None:
         say("The run was at its end already, so this process measured no traffic")
     elif trial.outcome is not None:
