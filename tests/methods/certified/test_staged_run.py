@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf import Checkpoint, Ratings
+from dpmf import Checkpoint, GaussianGD, Ratings
 from dpmf.engine.journal import Journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
@@ -191,6 +191,14 @@ def test_checkpoints_of_plain_and_certified_runs_are_told_apart(tmp_path: Path, 
         first.fit(ratings, checkpoint=Checkpoint(tmp_path / name))
         with pytest.raises(InvalidArgument, match="another run"):
             resume(second, ratings, tmp_path / name)
+
+
+def test_another_method_is_named(tmp_path: Path, ratings: Ratings) -> None:
+    METHOD.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    with pytest.raises(
+        InvalidArgument, match=r"\(of the method private als there, certified gaussian here\): use the same method"
+    ):
+        GaussianGD(budget=Budget(5.0)).fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
 
 
 def test_other_settings_are_refused_with_and_without_a_snapshot(tmp_path: Path, ratings: Ratings, watch: Watch) -> None:
