@@ -47,7 +47,8 @@ from dpmf.methods.sketch.claim import claim_of
 from dpmf.methods.sketch.defaults import MEANINGLESS, STREAM, EpochSettings, defaults_for
 from dpmf.methods.sketch.run import fit_sketch
 from dpmf.methods.sketch.stream import SketchStream
-from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
+from dpmf.methods.sketch.table import CountSketch, width_for
+from dpmf.methods.units import unit_of
 from dpmf.model import Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Ratings, Scale
