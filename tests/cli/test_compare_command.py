@@ -58,7 +58,7 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
         (("--epsilons", "0"), "should be above 0"),
         (("--epsilons", "nan"), "should be above 0"),
         (("--modes", "proven"), "choose from certified,paper"),
-        (("--methods", "als", "--modes", "paper"), "add certified to --modes"),
+        (("--methods", "als", "--modes", "paper"), "add certified to the modes"),
         (("--holdout", "2"), "not a fraction"),
         (("--repeats", "0"), "--repeats"),
         (("--threads", "0"), "n_threads=0"),

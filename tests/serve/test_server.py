@@ -31,7 +31,7 @@ def test_uncertified_releases_stay_on_this_machine(release: Release, host: str, 
     if local:
         settings.check(release)
     else:
-        with pytest.raises(NotCertified, match="--accept-unproven"):
+        with pytest.raises(NotCertified, match="accept_unproven=True"):
             settings.check(release)
         replace(settings, accept_unproven=True).check(release)
 

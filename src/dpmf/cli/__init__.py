@@ -42,6 +42,13 @@ _COMMANDS = {
     "doctor": "dpmf.cli.doctor",
 }
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 prints the help by itself
+_OPTIONS = {  # what the library calls an argument, and how it is given here
+    "scale=(1, 5)": "--scale 1:5",
+    "items=…": "--items",
+    "items_public=True": "--items-public",
+    "accept_unproven=True": "--accept-unproven",
+    "(public=True)": "(--profiles-public)",
+}
 _FAILED = 1
 _INTERRUPTED = 130
 
@@ -103,7 +110,7 @@ def main() -> None:
             sys.exit(error.exit_code)
         _fail(error.format_message(), error.exit_code)
     except DpmfError as error:
-        _fail(str(error), _FAILED)
+        _fail(_with_options(str(error)), _FAILED)
     except (KeyboardInterrupt, click.Abort):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # all is cleaned up, and only the interpreter is left to end
@@ -118,6 +125,12 @@ def main() -> None:
         hint = ": free some space and run the command again" if error.errno == errno.ENOSPC else ""
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"{error.strerror or error}{where}{hint}", _FAILED)
+
+
+def _with_options(message: str) -> str:
+    for argument, option in _OPTIONS.items():
+        message = message.replace(argument, option)
+    return message
 
 
 def _fail(message: str, code: int) -> None:

@@ -146,7 +146,7 @@ def simulate(
     plan = plan_trial(scenario, mode, epsilon, delta, {**settings, **({"third_party": False} if alone else {})})
     every = snapshot_interval(plan) if checkpoint_folder else None
     checkpoint = checkpoint_of(checkpoint_folder, every, None, resume)
-    check_apart({"--out": out, "--checkpoint": checkpoint_folder})
+    check_apart({"release": out, "checkpoint": checkpoint_folder})
     if out is not None:
         check_replaceable(out, release_files.FILES)
     ratings = read_ratings(data, **others)

@@ -55,13 +55,13 @@ class Job:
         thread_count(n_threads)
         store = Path(self.data) if is_store(self.data) else None
         folder = None if checkpoint is None else Path(checkpoint.folder)
-        check_apart({"DATA": store, "--out": self.outputs.out, "--model": self.outputs.model, "--checkpoint": folder})
+        check_apart({"data": store, "release": self.outputs.out, "model": self.outputs.model, "checkpoint": folder})
         self.outputs.check()
         if self.memory is not None and not self.method.streams:
             run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
             raise InvalidArgument(
-                f"--memory cannot stream {self.method.name} here: {run} needs all ratings in memory; leave it out, or "
-                "choose a certified run, which streams"
+                f"{self.method.name} cannot be streamed here: {run} needs all ratings in memory; set no memory limit, "
+                "or choose a certified run, which streams"
             )
 
     def run(self, arguments: Arguments) -> Run:

@@ -158,7 +158,7 @@ class Sketch(SteppingMethod):
     def private_fields(cls, mode: str, epsilon: float, delta: float | None = None, **more: Any) -> dict[str, Any]:
         """Return the fields that an epsilon sets; a claim has no delta."""
         if mode == "paper" and math.isfinite(epsilon) and delta is not None:
-            raise InvalidArgument("--delta means nothing for the claim about sketch, which has none: leave it out")
+            raise InvalidArgument("delta means nothing for the claim about sketch, which has none: leave it out")
         return super().private_fields(mode, epsilon, delta, **more)
 
     @property
