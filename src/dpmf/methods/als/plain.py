@@ -130,7 +130,7 @@ def factorize_ratings(
         seed: fixes the initial item factors, made from the items' ids.
         n_threads: all CPUs this process may use by default. It changes the speed, never the result.
         callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
-        checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
+        checkpoint: where to store snapshots, from which a run that was stopped resumes to the same result.
     """
     _check(ratings, n_factors, n_epochs, seed, regularization)
     not_negative("exponent", exponent)
