@@ -143,7 +143,7 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
 @click.option("--ratings", type=int, metavar="N", help="Number of ratings; that of --like by default.")
 @click.option("--users", type=int, metavar="N", help="Number of users; that of --like by default.")
 @click.option("--items", type=int, metavar="N", help="Number of items; that of --like by default.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the ratings.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the ratings.")
 @json_option
 def make(
     folder: Path, like: str, ratings: int | None, users: int | None, items: int | None, seed: int, as_json: bool

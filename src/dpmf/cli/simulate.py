@@ -60,7 +60,7 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
     help="Which guarantee: proven here, or claimed by the paper.",
 )
 @click.option("--method", metavar="NAME", help="What a certified run computes: als unless given, or another method.")
-@click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' explicitly asks for no noise.")
+@click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' means not private.")
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
 )
@@ -184,9 +184,7 @@ def simulate(
 def _check(scenario: str, mode: str, epsilon: float | None) -> float:
     """Refuse options that do not go together, before anything is read; return epsilon."""
     if epsilon is None:
-        raise InvalidArgument(
-            "simulate needs --epsilon: a number such as 1, or inf, which explicitly asks for no noise"
-        )
+        raise InvalidArgument("simulate needs --epsilon: a number such as 1, or inf, which means not private")
     if scenario == "s1" and mode == "certified" and epsilon != math.inf:
         raise InvalidArgument(
             "--scenario s1 is certified only with profiles from elsewhere: use dpmf train --method objective "
