@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -158,7 +159,7 @@ main()
 
 
 @pytest.fixture
-def signalled(tmp_path: Path) -> Command:
+def signalled(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
     """Return a function that runs the command line until it sends itself a signal at a place in its work.
 
     The place is the n-th audit event of a kind, such as `os.rename`, about a path whose name starts with `start`, or
@@ -170,7 +171,10 @@ def signalled(tmp_path: Path) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         place = [int(number), kind, start, n, after]
         words = [sys.executable, "-c", _SIGNALLED, *map(str, (*place, *arguments))]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
+        scratch = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("scratch"))}  # where a kill may leave something
+        return subprocess.run(
+            words, cwd=tmp_path, env=scratch, capture_output=True, text=True, timeout=HANG, check=False
+        )
 
     return run
 
