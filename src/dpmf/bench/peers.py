@@ -15,13 +15,13 @@ import logging
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpmf.bench.race import Point, Race, iteration_seconds
+from dpmf.files import scratch_folder
 from dpmf.ratings import Ratings
 
 _LIBMF_ITERATIONS = (1, 4)  # the difference of two runs is the time of iterations alone, without set-up
@@ -70,8 +70,8 @@ def libmf_speed(ratings: Ratings, n_factors: int, n_threads: int, library: Path 
         library: a build of LIBMF to use instead of the one that comes with the PyPI package.
     """
     environment = {"LIBMF_OBJ": str(library)} if library is not None else {}
-    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
-        path = Path(folder) / "ratings.npy"
+    with scratch_folder("bench") as folder:
+        path = folder / "ratings.npy"
         np.save(path, np.c_[ratings.users, ratings.items, ratings.values].astype(np.float32))
         arguments = [str(path), *map(str, (n_factors, n_threads, *_LIBMF_ITERATIONS))]
         seconds = ask("libmf", ["-c", _LIBMF_PROGRAM, *arguments], environment)
@@ -111,8 +111,8 @@ def _race(ratings: Ratings, n_factors: int, n_threads: int) -> tuple[int, Race] 
     # A weight is a rating, or how far it is above the lowest where that is below zero.
     weights = ratings.values[:end] - np.float32(min(ratings.scale.lo, 0.0))
     settings = json.dumps({"n_factors": n_factors, "n_threads": n_threads, "seconds": _MOST_SECONDS})
-    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
-        path = Path(folder) / "ratings.npz"
+    with scratch_folder("bench") as folder:
+        path = folder / "ratings.npz"
         np.savez(path, users=users, items=ratings.items[:end], values=weights)
         # implicit asks for one thread of BLAS, since it has threads of its own.
         points = ask("implicit", ["-c", _RACE_PROGRAM, str(path), settings], {"OPENBLAS_NUM_THREADS": "1"})

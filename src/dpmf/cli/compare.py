@@ -58,7 +58,7 @@ class _Repeated:
     default="0.5,1,2,5,10,20",
     show_default=True,
     metavar="E,…",
-    help="Privacy budgets; inf runs a method without privacy.",
+    help="Privacy budgets; 'inf' means not private.",
 )
 @click.option(
     "--delta",
@@ -99,7 +99,7 @@ class _Repeated:
     type=click.IntRange(0, (1 << 63) - 2000),
     default=0,
     show_default=True,
-    help="Of the first split and start; further repeats have the next. Noise is never seeded.",
+    help="Determines the first split and start; further repeats have the next. Noise is never seeded.",
 )
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option(
@@ -251,7 +251,7 @@ def _epsilons(given: str) -> list[float]:
         raise InvalidArgument(f"--epsilons {given!r} should be numbers with commas between, such as 0.5,1,5") from None
     for epsilon in epsilons:
         if not epsilon > 0:
-            raise InvalidArgument(f"--epsilons {given!r}: {epsilon:g} should be above 0, or inf for not private")
+            raise InvalidArgument(f"--epsilons {given!r}: {epsilon:g} should be above 0; inf means not private")
     return epsilons
 
 

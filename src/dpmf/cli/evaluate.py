@@ -16,7 +16,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @click.argument("data")
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
 @split_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the ranked lists.")
 @click.option(
     "--least-ratings",

@@ -65,7 +65,7 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 @chain_options
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
 @split_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, the start and the order.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")

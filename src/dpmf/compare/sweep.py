@@ -39,11 +39,11 @@ Progress = Callable[[int, int, str], None]
 """Called with the number of runs that have ended, that of all, and what is going on."""
 _MOST_REPEATS = 1000
 _FIXED = {  # fields that labels are made from, and what to do instead
-    "mode": "choose among the modes to compare (--modes)",
-    "budget": "choose among the epsilons to compare (--epsilons)",
-    "seed": "every repeat has its own, counted from the seed of the comparison (--seed)",
-    "items_public": "assert it of the comparison as a whole (--items-public)",
-    "eps_i": "it would override the epsilons to compare (--epsilons)",
+    "mode": "choose among the modes to compare",
+    "budget": "choose among the epsilons to compare",
+    "seed": "every repeat has its own, counted from the seed of the comparison",
+    "items_public": "assert it of the comparison as a whole",
+    "eps_i": "it would override the epsilons to compare",
     "feedback": "errors of ratings are compared, and implicit feedback has none",
 }
 
@@ -155,7 +155,7 @@ def points_of(
         needing = () if with_profiles else kind.takes.get("profiles", ())
         possible = [mode for mode in modes if mode in kind.modes and mode not in needing]
         if not possible:
-            remedy = "add paper to --modes, or give --profiles" if needing else "add certified to --modes"
+            remedy = "add paper to the modes, or give profiles" if needing else "add certified to the modes"
             raise InvalidArgument(f"{method} has no mode {' or '.join(modes)} here: {remedy}")
         for epsilon in epsilons:
             for mode in possible if math.isfinite(epsilon) else ["none"]:

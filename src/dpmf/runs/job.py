@@ -9,13 +9,13 @@ False
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.files import scratch_folder
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
 from dpmf.ratings.options import ReadOptions
@@ -55,21 +55,21 @@ class Job:
         thread_count(n_threads)
         store = Path(self.data) if is_store(self.data) else None
         folder = None if checkpoint is None else Path(checkpoint.folder)
-        check_apart({"DATA": store, "--out": self.outputs.out, "--model": self.outputs.model, "--checkpoint": folder})
+        check_apart({"data": store, "release": self.outputs.out, "model": self.outputs.model, "checkpoint": folder})
         self.outputs.check()
         if self.memory is not None and not self.method.streams:
             run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
             raise InvalidArgument(
-                f"--memory cannot stream {self.method.name} here: {run} needs all ratings in memory; leave it out, or "
-                "choose a certified run, which streams"
+                f"{self.method.name} cannot be streamed here: {run} needs all ratings in memory; set no memory limit, "
+                "or choose a certified run, which streams"
             )
 
     def run(self, arguments: Arguments) -> Run:
         """Read, train, test and save."""
         if self.memory is None:
             return self._train(Parts.of(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
-        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as scratch:
-            return self._train(self._parts(self.memory, arguments.profiles, Path(scratch)), arguments)
+        with scratch_folder("train") as scratch:
+            return self._train(self._parts(self.memory, arguments.profiles, scratch), arguments)
 
     def _train(self, parts: Parts | StoredParts, arguments: Arguments) -> Run:
         run = train_on(self.method, parts, arguments)
