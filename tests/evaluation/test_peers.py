@@ -11,10 +11,11 @@ from dpmf.evaluation.new_users import NewUsers, measure_ranker, split_users
 from dpmf.evaluation.peers import (
     count_items,
     ease_ranker,
-    peer_rankers,
+    peer_names,
     popularity_ranker,
     positives_of,
     private_counts,
+    train_peer,
 )
 from dpmf.kernels.csr import CsrPattern
 from dpmf.privacy import Budget
@@ -78,8 +79,10 @@ def test_all_peers_find_something(small_ratings: Ratings) -> None:
     liked = positives_of(train, 4.0)
     popularity = count_items(liked, train.n_items)
     found = {
-        name: measure_ranker(ranker, people, popularity)
-        for name, ranker in peer_rankers(liked, train.n_items, budget=Budget(5.0), n_threads=1)
+        name: measure_ranker(
+            train_peer(name, liked, train.n_items, budget=Budget(5.0), n_threads=1), people, popularity
+        )
+        for name in peer_names(with_budget=True)
         if name != peers.IMPLICIT
     }
     assert list(found) == ["popular", "private-popular", "exact-ease"]

@@ -115,14 +115,18 @@ def _for_new_users(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of the release, and those of the peers by name."""
     from dpmf.evaluation.new_users import measure_ranker, release_ranker, split_users
-    from dpmf.evaluation.peers import count_items, peer_rankers, positives_of
+    from dpmf.evaluation.peers import count_items, peer_names, positives_of, train_peer
 
     train, people = split_users(ratings, new_users)
     liked = positives_of(train, new_users.least_positive(ratings.scale))
     popularity = count_items(liked, ratings.n_items)
     figures = {**people.counts(), **measure_ranker(release_ranker(loaded, threads), people, popularity)}
-    asked = peer_rankers(liked, ratings.n_items, budget=_budget(loaded.guarantee), n_threads=threads) if peers else ()
-    return figures, {name: measure_ranker(ranker, people, popularity) for name, ranker in asked}
+    others: dict[str, Any] = {}
+    budget = _budget(loaded.guarantee)
+    for name in peer_names(with_budget=budget is not None) if peers else ():
+        ranker = train_peer(name, liked, ratings.n_items, budget=budget, n_threads=threads)
+        others[name] = measure_ranker(ranker, people, popularity)
+    return figures, others
 
 
 def _budget(guarantee: Guarantee) -> Budget | None:

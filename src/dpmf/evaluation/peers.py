@@ -135,23 +135,33 @@ def ease_ranker(liked: CsrPattern, n_items: int, *, penalty: float = _PENALTY, n
     return rank
 
 
-def peer_rankers(
-    liked: CsrPattern, n_items: int, *, budget: Budget | None = None, n_threads: int | None = None
-) -> Iterator[tuple[str, Ranker]]:
-    """Yield all peers, by name; one is trained when it is asked for.
+def peer_names(*, with_budget: bool) -> tuple[str, ...]:
+    """Return the peers that there are: `IMPLICIT` where it is installed, `PRIVATE_POPULAR` where there is a budget."""
+    names = POPULAR, PRIVATE_POPULAR, EXACT_EASE, IMPLICIT
+    missing = {PRIVATE_POPULAR: not with_budget, IMPLICIT: not is_installed()}
+    return tuple(name for name in names if not missing.get(name))
+
+
+def train_peer(
+    name: str, liked: CsrPattern, n_items: int, *, budget: Budget | None = None, n_threads: int | None = None
+) -> Ranker:
+    """Return how a peer ranks.
 
     Args:
+        name: one of `peer_names`.
         liked: what those who are learnt from like.
         n_items: the size of the catalogue.
-        budget: that of private popularity, which is left out without one.
+        budget: that of private popularity.
         n_threads: all CPUs by default.
     """
-    yield POPULAR, popularity_ranker(count_items(liked, n_items), n_threads)
-    if budget is not None:
-        yield PRIVATE_POPULAR, popularity_ranker(private_counts(liked, n_items, budget), n_threads)
-    yield EXACT_EASE, ease_ranker(liked, n_items, n_threads=n_threads)
-    if is_installed():
-        yield IMPLICIT, implicit_ranker(liked, n_items, n_threads)
+    if name == PRIVATE_POPULAR:
+        assert budget is not None
+        return popularity_ranker(private_counts(liked, n_items, budget), n_threads)
+    if name == EXACT_EASE:
+        return ease_ranker(liked, n_items, n_threads=n_threads)
+    if name == IMPLICIT:
+        return implicit_ranker(liked, n_items, n_threads)
+    return popularity_ranker(count_items(liked, n_items), n_threads)
 
 
 def _weights(liked: CsrPattern, n_items: int, penalty: float, n_threads: int) -> NDArray[np.float32]:
