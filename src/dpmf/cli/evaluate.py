@@ -149,4 +149,5 @@ def _print_new_users(figures: dict[str, Any], peers: dict[str, dict[str, Any]]) 
         interval = figures.get(f"{name}_interval")
         shown = "" if interval is None else f"{interval[0]:.4f}–{interval[1]:.4f}"
         rows.append((name, figures[name], shown, *(one[name] for one in peers.values())))
-    print_table(said_of(figures), ("measure", "release", "95 % interval", *peers), rows)
+    say(said_of(figures))
+    print_table("", ("measure", "release", "95 % interval", *peers), rows)

@@ -89,7 +89,8 @@ def _print_new_users(run: Run, method: Method) -> None:
 
     figures = run.new_users
     rows = [(name, figures[name], figures[f"popularity_{name}"]) for name in FIGURES]
-    print_table(said_of(figures), ("", method.name, "popularity, not private"), rows)
+    say(said_of(figures))
+    print_table("", ("", method.name, "popularity, not private"), rows)
 
 
 def _print_ranking(run: Run, method: Method) -> None:
