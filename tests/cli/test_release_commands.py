@@ -56,6 +56,48 @@ def test_recommend_obeys_choices_and_reports_unknown_items(
     assert (nothing.returncode, nothing.stdout) == (0, "nothing is left to recommend\n")
 
 
+def test_recommend_filters_by_items_in_files_and_by_genres(
+    command: Command, answer: Answer, release_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.csv").write_text("The Silent Orbit,5\n")
+    (tmp_path / "some.txt").write_text("\ufeff2\n 3 \n\nThe Silent Vault\n", encoding="utf-8")
+    asked = ("recommend", release_folder, "--ratings", "mine.csv", "-k", 20)
+    library = Release.load(release_folder).fold_in({"The Silent Orbit": 5})
+
+    def expected(**choice: Any) -> dict[str, Any]:
+        return {"recommendations": [one._asdict() for one in library.recommend(20, **choice)]}
+
+    some = ["2", "3", "The Silent Vault"]
+    assert answer(*asked, "--only", "@some.txt", "--only", 5) == expected(only=[*some, "5"])
+    assert answer(*asked, "--exclude", "@some.txt") == expected(exclude=some)
+    words = ["--only-genre", "Space", "--only-genre", "Heist", "--exclude-genre", "Comedy", "--most-per-genre", 3]
+    choice = {"only_genres": ["Space", "Heist"], "exclude_genres": ["Comedy"], "most_per_genre": 3}
+    assert answer(*asked, *words) == expected(**choice)
+    assert 0 < len(expected(**choice)["recommendations"]) < 20
+    nothing = ["--only-genre", "Space", "--exclude-genre", "Space"]
+    assert answer(*asked, *nothing) == {"recommendations": []}
+    assert command(*asked, *nothing).stdout == "nothing is left to recommend\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "Silent Orb"], "item 'Silent Orb' is not in the catalogue: did you mean 'The Silent Orbit'?"),
+        (["--exclude", "@none.txt"], "cannot read --exclude @none.txt, a text file of one item per line"),
+        (["--only-genre", "space"], "no item has the genre 'space': did you mean 'Space'?"),
+        (["--most-per-genre", 0], "most_per_genre=0: allow at least 1 item of a genre"),
+    ],
+)
+def test_filters_that_cannot_be_applied_end_with_one_line(
+    command: Command, release_folder: Path, tmp_path: Path, words: list[object], message: str
+) -> None:
+    (tmp_path / "mine.csv").write_text("The Silent Orbit,5\n")
+    done = command("recommend", release_folder, "--ratings", "mine.csv", *words)
+    assert done.returncode != 0
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_similar_finds_by_id_and_by_title(answer: Answer, release_folder: Path) -> None:
     by_id = answer("similar", release_folder, 1, "-k", 3)
     assert by_id == answer("similar", release_folder, "The Silent Orbit", "-k", 3)

@@ -18,6 +18,8 @@ from dpmf.kernels.scores import (
     predict_pairs_reference,
     score_tile,
     score_tile_reference,
+    skip_full_groups,
+    skip_full_groups_reference,
 )
 
 NOTHING_EXCLUDED = CsrPattern(np.zeros(2, np.int64), np.zeros(0, np.int32))
@@ -101,3 +103,16 @@ def test_people_with_few_candidates_get_short_lists() -> None:
     find_best_items(np.ones((2, 1), np.float32), V.T.copy(), c, excluded, 0, 2, items, scores)
     assert items.tolist() == [[1, -1, -1], [-1, -1, -1]]
     assert scores[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("k", [1, 6, 50])
+def test_items_of_full_groups_are_skipped_as_in_the_reference(most: int, k: int) -> None:
+    rng = np.random.default_rng(k)
+    rows = [rng.choice(6, int(rng.integers(0, 4)), replace=False) for _ in range(40)]
+    groups = CsrPattern(np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(np.int32))
+    ranking, chosen, counts = rng.permutation(40).astype(np.int32), np.full(k, -7, np.int32), np.zeros(6, np.int64)
+    n_chosen = skip_full_groups(ranking, groups, most, counts, chosen)
+    assert chosen[:n_chosen].tolist() == skip_full_groups_reference(ranking, groups, most, k)
+    assert (chosen[n_chosen:] == -7).all()
+    assert counts.tolist() == [sum(group in rows[item] for item in chosen[:n_chosen]) for group in range(6)]

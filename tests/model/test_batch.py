@@ -40,7 +40,16 @@ def test_the_number_of_threads_does_not_change_a_bit(model: Model) -> None:
 
 
 @pytest.mark.parametrize(
-    "choice", [{"include_rated": True}, {"only": [1, 2, 3, 4]}, {"exclude": [1, "The Silent Vault"]}, {"k": 999}]
+    "choice",
+    [
+        {"include_rated": True},
+        {"only": [1, 2, 3, 4]},
+        {"exclude": [1, "The Silent Vault"]},
+        {"k": 999},
+        {"only_genres": ["Space", "Heist"], "exclude_genres": ["Comedy"]},
+        {"most_per_genre": 1},
+        {"most_per_genre": 2, "k": 999, "exclude": [1], "include_rated": True},
+    ],
 )
 def test_some_users_with_a_choice_get_what_each_would_get_alone(model: Model, choice: dict[str, object]) -> None:
     users = ["person-00190", "person-00003", "person-00003"]
@@ -54,6 +63,18 @@ def test_short_lists_are_marked_in_the_arrays(model: Model) -> None:
     assert batch.positions.shape == (1, 3)
     assert sorted(batch.positions[0].tolist()) == [-1, 0, 1]
     assert batch.scores[0, 2] == 0.0
+
+
+def test_limits_on_genres_hold_for_everybody(model: Model) -> None:
+    one, four = (model.recommend_batch(k=60, most_per_genre=2, n_threads=n_threads) for n_threads in (1, 4))
+    np.testing.assert_array_equal(one.positions, four.positions)
+    np.testing.assert_array_equal(one.scores, four.scores)
+    genres = [set(text.split("|")) for text in model.release.items.genres]
+    for row, unlimited in zip(one.positions, model.recommend_batch(k=60).positions, strict=True):
+        listed = [genre for place in row[row >= 0] for genre in genres[place]]
+        assert max(map(listed.count, listed)) == 2
+        assert (np.diff([unlimited.tolist().index(place) for place in row[row >= 0]]) > 0).all()
+    assert (one.scores[one.positions < 0] == 0).all()
 
 
 def test_nobody_asked_nobody_served(model: Model) -> None:

@@ -115,6 +115,19 @@ def test_choices_narrow_what_is_recommended(release: Release) -> None:
     assert person.recommend(only=[10]) == []
 
 
+def test_genres_narrow_what_is_recommended(release: Release) -> None:
+    person = release.fold_in({40: 3})
+    assert {one.item for one in person.recommend(only_genres=["Space", "Crime"])} == {10, 20}
+    assert {one.item for one in person.recommend(exclude_genres=["Space", "Crime"])} == {30, 50, 60}
+    assert person.recommend(only_genres=["Space"], exclude_genres=["Horror"]) == []
+    crowded = replace(release, items=Items.of(release.items.ids, genres=["a", "a|b", "b", "a", "", "c|b"]))
+    ranking = [one.item for one in crowded.fold_in({}).recommend()]
+    assert ranking == [60, 10, 30, 50, 40, 20]
+    assert [one.item for one in crowded.fold_in({}).recommend(most_per_genre=1)] == [60, 10, 50]
+    assert [one.item for one in crowded.fold_in({}).recommend(4, most_per_genre=2)] == [60, 10, 30, 50]
+    assert [one.item for one in crowded.fold_in({60: 3}).recommend(most_per_genre=1, exclude=[50])] == [10, 30]
+
+
 @pytest.mark.parametrize("k", [0, -1])
 def test_fewer_than_one_item_is_refused(release: Release, k: int) -> None:
     for ask in (release.fold_in(MINE).recommend, lambda k: release.similar_items(10, k)):

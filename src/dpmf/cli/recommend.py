@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,23 @@ from dpmf.errors import InvalidArgument, InvalidRatings
     "feedback the item is enough.",
 )
 @click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
-@click.option("--only", multiple=True, metavar="ITEM", help="Choose among these items only (repeatable).")
-@click.option("--exclude", multiple=True, metavar="ITEM", help="Leave this item out (repeatable).")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="ITEM",
+    help="Choose among these items only (repeatable): an id, an exact title, or @FILE for a file with one per line.",
+)
+@click.option("--exclude", multiple=True, metavar="ITEM", help="Leave this item out (repeatable); or @FILE.")
+@click.option(
+    "--only-genre", multiple=True, metavar="GENRE", help="Choose among items of this genre (repeatable: any of them)."
+)
+@click.option("--exclude-genre", multiple=True, metavar="GENRE", help="Leave out items of this genre (repeatable).")
+@click.option(
+    "--most-per-genre",
+    type=int,
+    metavar="N",
+    help="Skip an item once one of its genres is in the list N times. Items without genres are not limited.",
+)
 @click.option("--include-rated", is_flag=True, help="Also recommend items already rated.")
 @json_option
 def recommend(
@@ -34,6 +50,9 @@ def recommend(
     k: int,
     only: tuple[str, ...],
     exclude: tuple[str, ...],
+    only_genre: tuple[str, ...],
+    exclude_genre: tuple[str, ...],
+    most_per_genre: int | None,
     include_rated: bool,
     as_json: bool,
 ) -> None:
@@ -44,7 +63,15 @@ def recommend(
     person = loaded.fold_in(read_own_ratings(ratings_file, values=not loaded.is_implicit))
     if person.unknown:
         click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
-    found = person.recommend(k, only=only or None, exclude=exclude, include_rated=include_rated)
+    found = person.recommend(
+        k,
+        only=list(_read_items("--only", only)) if only else None,
+        exclude=_read_items("--exclude", exclude),
+        only_genres=only_genre or None,
+        exclude_genres=exclude_genre,
+        most_per_genre=most_per_genre,
+        include_rated=include_rated,
+    )
     _show(found, as_json)
 
 
@@ -91,6 +118,19 @@ def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
             raise InvalidRatings(f"{path}: {item!r} is rated twice: keep one")
         ratings[item] = rating
     return ratings
+
+
+def _read_items(option: str, named: Iterable[str]) -> Iterator[str]:
+    """Yield the items that an option names, those in files included."""
+    for one in named:
+        if not one.startswith("@"):
+            yield one
+            continue
+        try:
+            lines = Path(one[1:]).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgument(f"cannot read {option} {one}, a text file of one item per line: {error}") from None
+        yield from (line.strip() for line in lines if line.strip())
 
 
 def _show(found: list[Any], as_json: bool, nothing: str = "nothing is left to recommend") -> None:

@@ -155,6 +155,46 @@ def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_s
 
 
 @kernel
+def skip_full_groups(
+    ranking: NDArray[np.int32],
+    groups: CsrPattern,
+    most: int,
+    counts: NDArray[np.int64],  # out
+    chosen: NDArray[np.int32],  # out
+) -> int:
+    """Write the items that a walk down a ranking chooses, until `chosen` is full, and return their number.
+
+    An item is skipped if one of its groups (its row of `groups`) has `most` chosen items already. `counts` holds the
+    number of items chosen so far in each group, and is updated.
+    """
+    indptr, members = groups
+    n_chosen = 0
+    for item in ranking:
+        if n_chosen == len(chosen):
+            break
+        full = False
+        for p in range(indptr[item], indptr[item + 1]):
+            full = full or counts[members[p]] >= most
+        if not full:
+            for p in range(indptr[item], indptr[item + 1]):
+                counts[members[p]] += 1
+            chosen[n_chosen] = item
+            n_chosen += 1
+    return n_chosen
+
+
+def skip_full_groups_reference(ranking: NDArray[np.int32], groups: CsrPattern, most: int, k: int) -> list[int]:
+    """Return the first k items that `skip_full_groups` chooses, starting with empty groups."""
+    chosen: list[int] = []
+    rows = np.split(groups.items, groups.indptr[1:-1])
+    for item in ranking.tolist():
+        full = [group for group in rows[item] if sum(group in rows[one] for one in chosen) >= most]
+        if not full and len(chosen) < k:
+            chosen.append(item)
+    return chosen
+
+
+@kernel
 def find_best_items(
     U: NDArray[np.float32],
     VT: NDArray[np.float32],

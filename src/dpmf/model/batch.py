@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.scores import NEVER, find_best_items
+from dpmf.kernels.scores import NEVER, find_best_items, score_tile
 from dpmf.kernels.sort import rows_ascend
-from dpmf.model.person import Recommendation, as_recommendation, check_k, position_of
+from dpmf.model.person import Recommendation, as_recommendation
 from dpmf.model.release import Release
+from dpmf.model.selection import NO_FILTERS, Filters, check_k, select_best
 
 _PEOPLE_PER_TASK = 64
 
@@ -64,8 +65,7 @@ def recommend_many(
     seen_items: NDArray[np.int32],
     k: int,
     *,
-    only: Iterable[object] | None = None,
-    exclude: Iterable[object] = (),
+    filters: Filters = NO_FILTERS,
     n_threads: int | None = None,
 ) -> Batch:
     """Return the k best items of each person.
@@ -75,7 +75,7 @@ def recommend_many(
         factors, biases: of the people, shapes (n, K) and (n,).
         seen_indptr, seen_items: the items that are not recommended to each person (CSR).
         k: the length of a list, at most.
-        only, exclude: items (ids or titles) to choose from, and to leave out.
+        filters: what may be in a list.
         n_threads: all CPUs by default.
     """
     check_k(k)
@@ -83,21 +83,28 @@ def recommend_many(
     if not rows_ascend(seen):
         raise InvalidArgument("the items that people have seen must be in ascending order, each once per person")
     n_people = len(factors)
-    best_items = np.empty((n_people, min(k, len(release.items))), np.int32)
-    best_scores = np.empty(best_items.shape, np.float32)
+    best_items = np.full((n_people, min(k, len(release.items))), -1, np.int32)
+    best_scores = np.zeros(best_items.shape, np.float32)
     offsets = release.item_biases.copy()
-    if only is not None:
-        allowed = np.zeros(len(offsets), np.bool_)
-        allowed[[position_of(release, item) for item in only]] = True
-        offsets[~allowed] = 2 * NEVER
-    offsets[[position_of(release, item) for item in exclude]] = 2 * NEVER
+    if filters.allowed is not None:
+        offsets[~filters.allowed] = 2 * NEVER
+    of_lists = Filters(limit=filters.limit)  # what the offsets do not express
 
     release.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK
         last = min(first + _PEOPLE_PER_TASK, n_people)
-        find_best_items(factors, release.columns, offsets, seen, first, last, best_items, best_scores)
+        if filters.limit is None:
+            find_best_items(factors, release.columns, offsets, seen, first, last, best_items, best_scores)
+            return
+        scores = np.empty(len(offsets), np.float32)
+        for person in range(first, last):  # how far down its ranking a list reaches is not known beforehand
+            score_tile(factors[person], release.columns, offsets, 0, scores)
+            scores[seen_items[seen_indptr[person] : seen_indptr[person + 1]]] = NEVER
+            chosen = select_best(scores, k, of_lists)
+            best_items[person, : len(chosen)] = chosen
+            best_scores[person, : len(chosen)] = scores[chosen]
 
     run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), thread_count(n_threads))
     best_scores += (release.mean + biases)[:, None]

@@ -34,6 +34,7 @@ from dpmf.model.person import Person, Recommendation
 from dpmf.model.release import Release
 from dpmf.model.release_json import FILES as RELEASE_FILES
 from dpmf.model.release_json import ids_of_json
+from dpmf.model.selection import find_filters
 from dpmf.privacy import Guarantee
 from dpmf.ratings.ids import Ids
 
@@ -114,6 +115,9 @@ class Model:
         include_rated: bool = False,
         only: Iterable[object] | None = None,
         exclude: Iterable[object] = (),
+        only_genres: Iterable[str] | None = None,
+        exclude_genres: Iterable[str] = (),
+        most_per_genre: int | None = None,
         n_threads: int | None = None,
     ) -> Batch:
         """Return the best items for many users (all by default) at once; arguments as in `Person.recommend`."""
@@ -137,8 +141,14 @@ class Model:
             indptr,
             seen,
             k,
-            only=only,
-            exclude=exclude,
+            filters=find_filters(
+                self.release.items,
+                only=only,
+                exclude=exclude,
+                only_genres=only_genres,
+                exclude_genres=exclude_genres,
+                most_per_genre=most_per_genre,
+            ),
             n_threads=n_threads,
         )
 

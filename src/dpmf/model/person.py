@@ -24,12 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import InvalidArgument, UnknownId
+from dpmf.errors import InvalidArgument
 from dpmf.kernels.als_implicit import solve_implicit
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.ridge import Penalties, solve_people
-from dpmf.kernels.scores import NEVER, keep_best
+from dpmf.kernels.scores import NEVER
 from dpmf.model.release import LEAST_RIDGE, Release
+from dpmf.model.selection import NO_FILTERS, Filters, check_k, find_filters, position_of, select_best
 from dpmf.ratings.ids import Id
 
 
@@ -65,7 +66,7 @@ class Person:
 
     def predict(self, items: Iterable[object]) -> NDArray[np.float64]:
         """Return the expected ratings of items (ids or titles), clipped to the scale; scores for implicit feedback."""
-        release, places = self.release, [position_of(self.release, item) for item in items]
+        release, places = self.release, [position_of(self.release.items, item) for item in items]
         scores = self._scores()[places].astype(np.float64)
         return scores if release.is_implicit else np.clip(scores, release.scale.lo, release.scale.hi)
 
@@ -75,26 +76,36 @@ class Person:
         *,
         only: Iterable[object] | None = None,
         exclude: Iterable[object] = (),
+        only_genres: Iterable[str] | None = None,
+        exclude_genres: Iterable[str] = (),
+        most_per_genre: int | None = None,
         include_rated: bool = False,
     ) -> list[Recommendation]:
-        """Return the k best items, best first, with the expected rating as score.
+        """Return the k best items, best first, with the expected rating as score; fewer if fewer pass the filters.
 
         Args:
             k: the length of the list, at most.
             only: items (ids or titles) to choose from; all of them by default.
             exclude: items to leave out.
+            only_genres: choose from items that have at least one of these genres.
+            exclude_genres: leave out items that have any of these genres.
+            most_per_genre: going down the ranking, skip an item once one of its genres has this many in the list. Items
+                without genres are not limited.
             include_rated: whether items already rated may come up again.
         """
         check_k(k)
+        filters = find_filters(
+            self.release.items,
+            only=only,
+            exclude=exclude,
+            only_genres=only_genres,
+            exclude_genres=exclude_genres,
+            most_per_genre=most_per_genre,
+        )
         scores = self._scores()
-        if only is not None:
-            allowed = np.zeros(len(scores), np.bool_)
-            allowed[[position_of(self.release, item) for item in only]] = True
-            scores[~allowed] = NEVER
-        scores[[position_of(self.release, item) for item in exclude]] = NEVER
         if not include_rated:
             scores[self.rated] = NEVER
-        return best_of(self.release, scores, k, clip=not self.release.is_implicit)
+        return best_of(self.release, scores, k, filters, clip=not self.release.is_implicit)
 
     def _scores(self) -> NDArray[np.float32]:
         release = self.release
@@ -170,7 +181,7 @@ def fold_in_many(
 def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
     """Return the k items most similar to one item, by the cosine of their factors; none if its factors are zero."""
     check_k(k)
-    place = position_of(release, item)
+    place = position_of(release.items, item)
     lengths = np.linalg.norm(release.item_factors, axis=1)
     if not lengths[place]:
         return []
@@ -181,37 +192,17 @@ def similar_items(release: Release, item: object, k: int = 10) -> list[Recommend
     return best_of(release, scores, k, clip=False)
 
 
-def best_of(release: Release, scores: NDArray[np.float32], k: int, *, clip: bool) -> list[Recommendation]:
+def best_of(
+    release: Release, scores: NDArray[np.float32], k: int, filters: Filters = NO_FILTERS, *, clip: bool
+) -> list[Recommendation]:
     """Return the k items with the highest scores; `clip` keeps the scores shown within the rating scale."""
-    best_items, best_scores = np.empty(min(k, len(scores)), np.int32), np.empty(min(k, len(scores)), np.float32)
-    keep_best(scores, best_items, best_scores)
-    return [
-        as_recommendation(release, item, score, clip=clip)
-        for item, score in zip(best_items, best_scores, strict=True)
-        if item >= 0
-    ]
+    return [as_recommendation(release, item, scores[item], clip=clip) for item in select_best(scores, k, filters)]
 
 
 def as_recommendation(release: Release, item: Any, score: Any, *, clip: bool) -> Recommendation:
     """Return the recommendation for an item position and a score."""
     shown = min(max(float(score), release.scale.lo), release.scale.hi) if clip else float(score)
     return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4))
-
-
-def position_of(release: Release, item: object) -> int:
-    """Return an item's position, or raise `UnknownId` with a suggestion."""
-    position = release.items.find(item)
-    if position is None:
-        close = release.items.close_titles(str(item))
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "use an id or an exact title"
-        raise UnknownId(f"item {item!r} is not in the catalogue: {hint}")
-    return position
-
-
-def check_k(k: int) -> None:
-    """Refuse to recommend fewer than one item."""
-    if k < 1:
-        raise InvalidArgument(f"k={k}: ask for at least 1 item")
 
 
 def _check_rating(release: Release, item: object, value: Any) -> None:

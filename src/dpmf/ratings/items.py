@@ -11,16 +11,30 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.kernels.csr import CsrPattern
 from dpmf.ratings.formats.frames import array_of
 from dpmf.ratings.ids import Ids, parse_ids
 
 _COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}
 _AMBIGUOUS = -1
+_NO_GENRES = ("", "(no genres listed)")  # the latter is how MovieLens spells it
+
+
+class GenreTable(NamedTuple):
+    """The genres of a catalogue, numbered.
+
+    Attributes:
+        numbers: genre → number, from 0, in the order in which the catalogue mentions them.
+        of_items: a row per item: the numbers of its genres, each once.
+    """
+
+    numbers: dict[str, int]
+    of_items: CsrPattern
 
 
 class Items:
@@ -125,6 +139,21 @@ class Items:
         for position, title in enumerate(self.titles):
             places[title] = _AMBIGUOUS if title in places else position
         return places
+
+    @cached_property
+    def genre_table(self) -> GenreTable:
+        """The genres, taken apart and numbered.
+
+        >>> Items.of([10, 20], genres=["Crime|Drama", ""]).genre_table
+        GenreTable(numbers={'Crime': 0, 'Drama': 1}, of_items=CsrPattern(2 rows))
+        """
+        numbers: dict[str, int] = {}
+        rows = []
+        for text in self.genres:
+            names = dict.fromkeys(name.strip() for name in text.split("|"))
+            rows.append([numbers.setdefault(name, len(numbers)) for name in names if name not in _NO_GENRES])
+        indptr = np.cumsum([0, *map(len, rows)])
+        return GenreTable(numbers, CsrPattern(indptr, np.array([one for row in rows for one in row], np.int32)))
 
     def close_titles(self, text: str, most: int = 3) -> list[str]:
         """Return a few titles that resemble a text, for error messages."""

@@ -21,6 +21,7 @@ from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.model import Person, Recommendation, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.release_json import FILES
+from dpmf.model.selection import NO_FILTERS, Filters, find_filters
 from dpmf.serve.content import Content, content_of
 from dpmf.serve.site import read_site
 
@@ -90,8 +91,10 @@ class Live:
         release = site.release
         self._check(release)
         if len(release.items):  # compile the kernels now, not during the first request
-            first = release.items.ids[0]
-            recommend(release.fold_in({first: release.scale.middle}), 1)
+            somebody = release.fold_in({release.items.ids[0]: release.scale.middle})
+            recommend(somebody, 1)
+            if release.items.genre_table.numbers:
+                recommend(somebody, 1, find_filters(release.items, most_per_genre=1))
         return Served(release, content_of(site), tuple(map(str.casefold, release.items.titles)))
 
 
@@ -102,8 +105,9 @@ def _stat_of(path: Path) -> tuple[int, int, int] | None:
     return None
 
 
-def recommend(person: Person, k: int) -> list[Recommendation]:
-    """Return the k best items of a person, computed by this thread alone."""
+def recommend(person: Person, k: int, filters: Filters = NO_FILTERS) -> list[Recommendation]:
+    """Return the k best items of a person that pass the filters, computed by this thread alone."""
     seen = np.array([0, len(person.rated)])
     biases = np.array([person.bias], np.float32)
-    return recommend_many(person.release, person.factors[None], biases, seen, person.rated, k, n_threads=1)[0]
+    of_person = person.factors[None], biases, seen, person.rated
+    return recommend_many(person.release, *of_person, k, filters=filters, n_threads=1)[0]

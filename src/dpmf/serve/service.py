@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpmf.errors import DpmfError, MissingExtra, UnknownId
 from dpmf.model import Release
+from dpmf.model.selection import NO_FILTERS, Filters, find_filters
 from dpmf.ratings import Scale
 from dpmf.serve.content import Content
 from dpmf.serve.limits import Limits
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 
 MOST_RATINGS = 1000
 MOST_ASKED = 100
+MOST_GENRES = 100
 _GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 _LABEL = "Sends ratings to this server, which keeps and logs nothing of them. The page does without it."
+_FILTERS = ("only", "exclude", "only_genres", "exclude_genres", "most_per_genre")
 Count = Annotated[int, Query(ge=1, le=MOST_ASKED, description="How many at most.")]
 
 
@@ -210,7 +213,7 @@ def _text(name: Any) -> Any:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise ValueError("an item should be text") from None
+            raise ValueError("a name should be text") from None
     return name
 
 
@@ -218,16 +221,40 @@ def _asked(scale: Scale) -> Any:
     """Return the model of a request for recommendations, with the scale of the release in its description."""
     rating = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
     what = "Item (id or exact title) to rating; for implicit feedback, any number on the scale."
+    count = Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True), BeforeValidator(_whole)]
+    name = Annotated[str, BeforeValidator(_text)]
+    named_items = list[Annotated[int, Field(strict=True), BeforeValidator(_whole)] | name] | None
+    genres = list[name] | None
+
+    def optional(most: int | None, description: str) -> Any:
+        return Field(None, max_length=most, description=description)
+
     return create_model(
         "Asked",
         __config__=ConfigDict(extra="forbid"),
         __doc__="Somebody's own ratings.",
         ratings=(
-            dict[Annotated[str, BeforeValidator(_text)], rating],
+            dict[name, rating],
             Field(min_length=1, max_length=MOST_RATINGS, description=what),
         ),
-        k=(Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True), BeforeValidator(_whole)], 10),
+        k=(count, 10),
+        only=(named_items, optional(MOST_RATINGS, "Items (ids or exact titles) to choose from; all by default.")),
+        exclude=(named_items, optional(MOST_RATINGS, "Items to leave out.")),
+        only_genres=(genres, optional(MOST_GENRES, "Choose from items that have at least one of these genres.")),
+        exclude_genres=(genres, optional(MOST_GENRES, "Leave out items that have any of these genres.")),
+        most_per_genre=(count | None, optional(None, "Skip an item once one of its genres is listed this often.")),
     )
+
+
+def _filters_of(asked: Any, release: Release) -> Filters:
+    """Return the filters of a request; what is wrong with them is a 422, in the form that all others have."""
+    given = {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
+    if not given:
+        return NO_FILTERS
+    try:
+        return find_filters(release.items, **given)
+    except DpmfError as error:
+        raise RequestValidationError([{"loc": ("body",), "msg": str(error), "type": "filter"}]) from None
 
 
 def _add_recommendations(app: FastAPI, live: Live) -> None:
@@ -235,9 +262,11 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
 
     async def answer(asked: Any) -> Recommended:
         release = live.now.release
+        filters = _filters_of(asked, release)
         known = {item: value for item, value in asked.ratings.items() if release.items.find(item) is not None}
+        found = recommend(release.fold_in(known), asked.k, filters)
         return Recommended(
-            recommendations=[Scored(**one._asdict()) for one in recommend(release.fold_in(known), asked.k)],
+            recommendations=[Scored(**one._asdict()) for one in found],
             unknown=[item for item in asked.ratings if item not in known],
         )
 
