@@ -18,7 +18,7 @@ import numpy as np
 from dpmf import ALS, Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
-from dpmf.federated.certified.simulation import CertifiedScenario, simulate_certified
+from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.federated.published import Scenario, simulate
 from dpmf.ratings.subset import random_items
 

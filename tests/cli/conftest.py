@@ -8,7 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from dpmf.ratings import Ratings
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -30,3 +33,12 @@ def answer(command: Command) -> Callable[..., dict[str, Any]]:
         return content
 
     return ask
+
+
+@pytest.fixture
+def profiles(small_ratings: Ratings, tmp_path: Path) -> Path:
+    """Return a file with a public table of factors of the users in the data folder."""
+    path, rng = tmp_path / "profiles.csv", np.random.default_rng(1)
+    lines = [f"{user},{rng.normal():.3f},{rng.normal():.3f},1" for user in small_ratings.user_ids]
+    path.write_text("user,x1,x2,x3\n" + "\n".join(lines) + "\n")
+    return path

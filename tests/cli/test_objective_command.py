@@ -7,22 +7,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from dpmf.ratings import Ratings
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 OBJECTIVE = ("--method", "objective", "--items-public")
 PAPER = (*OBJECTIVE, "--mode", "paper", "--epochs", "5", "--factors", "4")
-
-
-@pytest.fixture
-def profiles(small_ratings: Ratings, tmp_path: Path) -> Path:
-    path, rng = tmp_path / "profiles.csv", np.random.default_rng(1)
-    lines = [f"{user},{rng.normal():.3f},{rng.normal():.3f},1" for user in small_ratings.user_ids]
-    path.write_text("user,x1,x2,x3\n" + "\n".join(lines) + "\n")
-    return path
 
 
 @pytest.mark.parametrize("solver", ["exact", "steps"])
@@ -67,6 +56,18 @@ def test_public_profiles_make_it_certified(command: Command, data_folder: Path, 
     again = command(*options, "--ledger", ledger)
     assert again.returncode != 0
     assert "more than the cap" in again.stderr
+
+
+def test_gaussian_noise_is_certified_too(command: Command, data_folder: Path, tmp_path: Path, profiles: Path) -> None:
+    options = ("train", data_folder, *OBJECTIVE, "--epsilon", "2", "--profiles", profiles, "--set", "noise=gaussian")
+    report = json.loads(command(*options, "--memory", "1KB", "--out", tmp_path / "release", "--json").stdout)
+    assert (report["certified"], report["unit"], report["streamed"]) == (True, "rating", True)
+    assert 1.99 < report["epsilon"] <= 2
+    assert json.loads(command("verify", tmp_path / "release", "--json").stdout)["ok"]
+    paper = command("train", data_folder, *PAPER, "--epsilon", "2", "--set", "noise=gaussian")
+    assert "noise means nothing with mode='paper'" in paper.stderr
+    other = command(*options[:-1], "noise=laplace")
+    assert "noise='laplace' is not known: choose norm or gaussian" in other.stderr
 
 
 def test_profiles_from_a_release_are_paid_for(command: Command, data_folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,41 @@ def test_certified_against_both(command: Command, data_folder: Path, tmp_path: P
     assert (verdict["certified"], verdict["ok"]) == (True, True)
     shown = command("simulate", *asked).stdout
     assert "That is against the recommender. Against the third party" in shown
+
+
+def test_objective_protects_the_value_of_one_rating(
+    command: Command, answer: Callable[..., dict[str, Any]], data_folder: Path, tmp_path: Path, profiles: Path
+) -> None:
+    out, base = tmp_path / "release", tmp_path / "als"
+    asked = ("simulate", data_folder, "--items-public", "--epsilon", "4", "--scenario", "s2", "--method", "objective")
+    ledger = ("--ledger", tmp_path / "ledger", "--cap", "5")
+    report = answer(*asked, "--profiles", profiles, "--holdout", "0.1", "--out", out, *ledger)
+    assert (report["certified"], report["unit"], report["neighbours"]) == (True, "rating", "replace")
+    assert (report["rounds"], report["refused"], report["factors"]) == (1, 0, 3)
+    assert 3.99 < report["epsilon"] <= 4
+    assert 0 < report["rmse"] < 4
+    assert any("does not hide which items were rated" in one for one in report["guarantee"]["assumptions"])
+    assert (answer("verify", out)["certified"], answer("verify", out)["ok"]) == (True, True)
+    assert "more than the cap" in command(*asked, "--profiles", profiles, *ledger).stderr
+    als = ("--items-public", "--factors", "1", "--epochs", "1", "--epsilon", "4", "--neighbours", "replace")
+    assert command("train", data_folder, *als, "--out", base).returncode == 0
+    run = (*asked, "--profiles", base, "--profiles-epsilon", "2", "--checkpoint", tmp_path / "run")
+    paid = answer(*run)
+    assert (paid["certified"], paid["unit"], paid["rounds"], paid["factors"]) == (True, "rating", 2, 3)
+    assert paid["epsilon"] > 4
+    assert answer(*run, "--resume")["mean_error"] == paid["mean_error"]  # it was at its end
+    assert "per rating, replace, certified" in command(*asked, "--profiles", profiles).stdout
+    for options, says in (
+        ((), "objective needs --profiles"),
+        (("--profiles", base), "--profiles-epsilon"),
+        (("--profiles", profiles, "--factors", "2"), "n_factors means nothing"),
+        (("--profiles", profiles, "--method", "gaussian"), "--profiles is for a certified run of --method objective"),
+        (("--profiles", profiles, "--mode", "paper"), "means nothing for paper s2"),
+    ):
+        refused = command(*asked, *options)
+        assert refused.returncode != 0
+        assert says in refused.stderr
+        assert refused.stderr.count("\n") == 1
 
 
 def test_an_interrupted_run_resumes(command: Command, data_folder: Path, tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ _CELLS: Settings = {**_SAMPLED, "depth": 4, "gain": 1.0, "width": 60, "query": "
 _OBJECTIVE: Settings = {"n_factors": 3, "n_epochs": 4, "mode": "paper", "solver": "exact", "learning_rate": 0.03}
 _OBJECTIVE |= {"regularization": 0.001}
 _VALUES: Settings = {**_OBJECTIVE, "mode": "certified", "n_factors": None, "n_epochs": None, "learning_rate": None}
+_VALUES |= {"noise": "norm"}
 
 METHODS: dict[str, Method] = {
     "als": ALS(**_ALS, **_UNSEEDED, budget=_NOT_PRIVATE),

@@ -18,12 +18,16 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.kernels.csr import Csr
-from dpmf.methods import ALS, SGLD, GaussianGD, Sketch
-from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods import ALS, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+from dpmf.methods.certified.method import CertifiedMethod, Learner
 from dpmf.methods.certified.questions import Fitted, Noisy, People, Question
-from dpmf.privacy import Budget
+from dpmf.methods.objective.certified import ProfiledObjective
+from dpmf.methods.objective.profiles import Profiles
+from dpmf.model import Release, Ridge
+from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.ids import Ids
 
 LEAST_P = 1e-9
 N_ITEMS = 12
@@ -38,15 +42,35 @@ METHODS: dict[str, CertifiedMethod] = {
     "sgld": SGLD(n_factors=2, n_epochs=3, sampling_rate=0.5, budget=BUDGET),
     "sketch": Sketch(n_factors=2, n_epochs=3, sampling_rate=0.5, depth=2, width=9, budget=BUDGET),
 }
+USERS = Ids(np.arange(11))  # some of them may not take part
+VALUE = Budget(5.0, 1e-6, "rating", "replace")
+OBJECTIVE = ObjectivePerturbation(budget=VALUE, noise="gaussian")
+PUBLIC_RELEASE = Release(
+    items=Items.of(list(range(N_ITEMS))),
+    scale=Scale(1, 5),
+    mean=3.0,
+    item_factors=np.random.default_rng(3).normal(size=(N_ITEMS, 2)).astype(np.float32),
+    item_biases=np.zeros(N_ITEMS, np.float32),
+    ridge=Ridge(1.0, 1.0),
+    configuration={},
+    guarantee=Guarantee.none(),
+)
+TABLE = Profiles.public(USERS.array, np.random.default_rng(2).normal(size=(len(USERS), 3)))
+PAID = Profiles.from_release(PUBLIC_RELEASE, VALUE, public=True)
+LEARNERS: dict[str, Learner] = {
+    **METHODS,
+    "objective": ProfiledObjective(OBJECTIVE, TABLE, USERS),
+    "objective-release": ProfiledObjective(OBJECTIVE, PAID, USERS),
+}
 
 
 def agreement_of(
-    method: CertifiedMethod | str = "als",
+    method: Learner | str = "als",
     n_items: int = N_ITEMS,
     scale: Scale = Scale(1, 5),  # noqa: B008
     **people: int,
 ) -> Agreement:
-    method = METHODS[method] if isinstance(method, str) else method
+    method = LEARNERS[method] if isinstance(method, str) else method
     usual = {"n_users": 8, "dropouts": 2, "colluders": 1}
     return Agreement(method, Items.of(list(range(n_items))), scale, **{**usual, **people})
 
@@ -70,7 +94,7 @@ class World:
         self.users: dict[int, User] = {}
         keys = self.recommender.public, self.third_party.public
         for number in range(agreement.n_users + strangers):
-            user = User(*ratings(number), agreement, *keys, noise=noise_of(SEED, number))
+            user = User(*ratings(number), agreement, *keys, noise=noise_of(SEED, number), place=number)
             self.users[number] = user
             self.recommender.admit(number, user.public)
             self.third_party.admit(number, user.public)
@@ -109,7 +133,7 @@ class World:
         items, values = self.ratings(number)
         own = Csr(np.array([0, len(items)]), np.array(items, np.int32), np.array(values, np.float32))
         sums, fit, fitted = np.zeros(question.shape, np.int64), question.needs(), None
-        people = question.prepared(People.of(own))
+        people = question.prepared(replace(People.of(own), positions=np.array([number])))
         if fit is not None:
             fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
             fit.solve(people.solving, 0, 1, fitted)
@@ -118,7 +142,7 @@ class World:
         return sums * takes_part, noise
 
     def steps(self, question: Question) -> float:
-        return self.recommender.mechanism.steps(question.what, question.sensitivity(BUDGET.neighbours))
+        return self.recommender.mechanism.steps(question.what, question.sensitivity(self.agreement.budget.neighbours))
 
 
 def drawn_by(number: int, agreement: Agreement, question: Question, round_: int) -> tuple[bool, NDArray[np.int64]]:

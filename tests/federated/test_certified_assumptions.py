@@ -9,7 +9,7 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
-from dpmf.methods import ALS, ObjectivePerturbation
+from dpmf.methods import ALS, SGD
 from dpmf.privacy import Budget
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.synthetic import make
@@ -31,9 +31,8 @@ def test_a_cap_is_refused_where_people_answer_for_themselves() -> None:
 
 
 def test_a_method_without_a_protocol_is_refused_before_anything_starts() -> None:
-    budget = Budget(1.0, unit="rating", neighbours="replace")
-    with pytest.raises(InvalidArgument, match="ObjectivePerturbation has no protocol"):
-        CertifiedScenario(budget, method=ObjectivePerturbation(budget=budget))  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="SGD has no protocol"):
+        CertifiedScenario(BUDGET, method=SGD())  # type: ignore[arg-type]
 
 
 def implicit_ratings(highest: float) -> Ratings:

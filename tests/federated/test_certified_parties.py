@@ -33,6 +33,7 @@ from dpmf.privacy.verify import verify
 from dpmf.ratings import Items, Scale
 
 from .certified_world import (
+    LEARNERS,
     LEAST_P,
     METHODS,
     N_ITEMS,
@@ -65,7 +66,7 @@ def test_a_user_refuses_numbers_that_were_not_agreed_to(changed: dict[str, Any],
     assert refusals_of(agreement, inquiry_of(agreement, 3, **changed).encoded(agreement)) == {reason: 1}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", LEARNERS)
 def test_a_user_refuses_questions_of_another_agreement_or_round(method: str) -> None:
     agreement, last = agreement_of(method), len(agreement_of(method).rounds) - 1
     inquiry = inquiry_of(agreement, last)
@@ -82,7 +83,7 @@ def test_a_user_refuses_questions_of_another_agreement_or_round(method: str) -> 
 def refusals_of(agreement: Agreement, content: bytes) -> dict[str, int]:
     """Return why a user refused a message, who then answers one as agreed: nothing was spent on it."""
     asking = KeyPair()
-    user = User(*some_ratings(1), agreement, asking.public, KeyPair().public)
+    user = User(*some_ratings(1), agreement, asking.public, KeyPair().public, place=1)
     channel = Channel(asking, user.public)
     assert user.receive(channel.seal(content)) == []
     last = inquiry_of(agreement, len(agreement.rounds) - 1).encoded(agreement)
@@ -97,7 +98,7 @@ def test_another_agreement_is_told_by_its_digest() -> None:
         *({name: getattr(agreement, name) + 1} for name in ("n_users", "dropouts", "colluders")),
         {"scale": Scale(1, 4)},
         {"catalogue": Items.of(list(range(1, N_ITEMS + 1)))},
-        *({"method": one} for name, one in METHODS.items() if name != "als"),
+        *({"method": one} for name, one in LEARNERS.items() if name != "als"),
         *({"method": replace(method, **{name: value})} for name, value in other.items()),
     ]
     digests = {replace(agreement, **one).digest for one in changes}
@@ -372,7 +373,7 @@ def test_the_guarantee_is_that_of_the_central_plan_without_the_count_of_people()
 
 
 def test_an_agreement_lists_every_number() -> None:
-    for method in METHODS:
+    for method in LEARNERS:
         agreement = agreement_of(method)
         sizes: dict[str, int] = {}
         for number, one in enumerate(agreement.rounds):

@@ -14,13 +14,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import BudgetExceeded, InvalidArgument
-from dpmf.federated.certified.simulation import (
-    CertifiedOutcome,
-    CertifiedScenario,
-    Parties,
-    noise_of,
-    simulate_certified,
-)
+from dpmf.federated.certified import CertifiedOutcome, CertifiedScenario, simulate_certified
+from dpmf.federated.certified.simulation import Parties, noise_of
 from dpmf.federated.simulate.population import BEFORE_ANSWERING, Population
 from dpmf.methods.certified.answer import RatingsAnswerer
 from dpmf.methods.certified.conversation import converse

@@ -8,7 +8,7 @@ import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated import plan_trial, report_of, run_trial
-from dpmf.federated.certified.simulation import CertifiedScenario
+from dpmf.federated.certified.scenario import CertifiedScenario
 from dpmf.federated.published import Scenario
 from dpmf.federated.simulate.trial import n_rounds, snapshot_interval
 from dpmf.methods import ObjectivePerturbation

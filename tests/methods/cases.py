@@ -72,7 +72,8 @@ class Case:
     @property
     def starts_alike(self) -> bool:
         """Whether the public start is the same for every seed, because nothing in it is random."""
-        return self.label in ("als", "als-per-item", "als-biases", "als-popularity", "objective", "objective-release")
+        alike = ("als", "als-per-item", "als-biases", "als-popularity")
+        return self.label in alike or (self.method == "objective" and self.kind == "certified")
 
     @property
     def takes_cap(self) -> bool:
@@ -110,6 +111,16 @@ CERTIFIED = (
     Case("sketch", "sketch", {**SAMPLED, "depth": 3, "width": 7, "query": "median"}, (2, 2, 2)),
     Case("objective", "objective", {"budget": VALUE}, (2,), 1, profiles="public"),
     Case("objective-release", "objective", {"budget": VALUE}, (1, 2), 2, 1, profiles="release"),
+    Case("objective-gaussian", "objective", {"budget": VALUE, "noise": "gaussian"}, (1,), 1, profiles="public"),
+    Case(
+        "objective-gaussian-release",
+        "objective",
+        {"budget": VALUE, "noise": "gaussian"},
+        (1, 1),
+        2,
+        1,
+        profiles="release",
+    ),
 )
 PAPER = (
     Case("sgld-paper", "sgld", {**STEPS, "budget": Budget(500.0), "mode": "paper", "cap": 5}),

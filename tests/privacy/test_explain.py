@@ -73,6 +73,13 @@ def test_the_certified_protocol_does_not_hide_who_takes_part(neighbours: str) ->
     assert "in the data" not in told["What is protected"] + told["What it means for a person"]
 
 
+def test_the_certified_protocol_for_one_value_does_not_hide_which_items_were_rated() -> None:
+    told = words(certified(Budget(1.0, unit="rating", neighbours="replace")), replace(FACTS, method="federated"))
+    assert "its value, but not that it was given" in told["What is protected"]
+    assert "learns more about values than everybody else" in told["What is protected"]
+    assert "which items they are of" not in told["What is protected"]
+
+
 def test_a_sample_and_a_large_epsilon_are_named() -> None:
     event = PoissonGaussianEvent("gradients", 0.4, 0.01, 300, 100)
     told = words(Guarantee.certified_by(Budget(50.0, 1e-4), [event], releases=["item factors"]))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, data_options, read_ratings, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.cli.train_options import checkpoint_of, ledger_of
 from dpmf.errors import InvalidArgument
 
@@ -30,6 +32,9 @@ _FOR = {  # the scenarios and modes that each option is for
     "delta": ("--delta", ("s2", "s3"), ("certified",)),
     "ledger_file": ("--ledger", ("s2", "s3"), ("certified",)),
     "cap": ("--cap", ("s2", "s3"), ("certified",)),
+    "profiles": ("--profiles", ("s2", "s3"), ("certified",)),
+    "profiles_epsilon": ("--profiles-epsilon", ("s2", "s3"), ("certified",)),
+    "profiles_public": ("--profiles-public", ("s2", "s3"), ("certified",)),
 }
 _RANGES = {
     "rounds": ("--rounds", 1, 10**9),
@@ -64,6 +69,7 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
 )
+@profile_options
 @click.option("--rounds", type=int, metavar="N", help="Number of rounds: 100, 10,000 for s3, or 6 in a certified run.")
 @click.option(
     "--per-round",
@@ -107,12 +113,14 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
 @click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
 @data_options
 @json_option
+@grouped(profiles=ProfileOptions)
 def simulate(
     data: str,
     scenario: str,
     mode: str,
     epsilon: float | None,
     delta: float,
+    profiles: ProfileOptions,
     alone: bool,
     random_items: int | None,
     holdout: float | None,
@@ -127,10 +135,12 @@ def simulate(
 ) -> None:
     """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
     epsilon = _check(scenario, mode, epsilon)
+    check_profiles([others["method"] or "als"], mode if scenario != "s1" else "paper", profiles)
     if holdout is not None:
         check_holdout(holdout, "random")
     began = time.perf_counter()
     from dpmf.engine.threads import thread_count
+    from dpmf.federated.certified.scenario import CertifiedScenario
     from dpmf.federated.simulate.report import report_of
     from dpmf.federated.simulate.trial import n_rounds, plan_trial, run_trial, snapshot_interval
     from dpmf.files import check_replaceable
@@ -149,10 +159,12 @@ def simulate(
     check_apart({"--out": out, "--checkpoint": checkpoint_folder})
     if out is not None:
         check_replaceable(out, release_files.FILES)
+    profiles_read = read_profiles(profiles, delta)
     ratings = read_ratings(data, **others)
     if random_items is not None:
         ratings = restricted(ratings, random_items, seed=seed, keep_people=mode == "certified")
-    ledger = ledger_of(ledger_file, cap, Budget(epsilon, delta), "user")  # last of all, because it creates a file
+    budget = plan.budget if isinstance(plan, CertifiedScenario) else Budget(epsilon, delta)
+    ledger = ledger_of(ledger_file, cap, budget, budget.unit)  # last of all, because it creates a file
     with progress(f"simulating {scenario}", n_rounds(plan)) as advance:
         note = [""]
 
@@ -169,6 +181,7 @@ def simulate(
             callbacks=[tell],
             checkpoint=checkpoint,
             ledger=ledger,
+            profiles=profiles_read,
             on_round=lambda done: advance(done, note[0]),
         )
     if out is not None:

@@ -60,9 +60,10 @@ def explain_guarantee(guarantee: Guarantee, facts: Facts) -> tuple[Section, ...]
         return released, Section("What is claimed", _claimed(guarantee)), Section("It rests on", guarantee.assumptions)
     if guarantee.seeded:
         return released, Section("What is promised", _SEEDED), Section("Recorded with it", guarantee.assumptions)
+    together = (_TOGETHER.format(of_what="" if guarantee.unit == "user" else " about values"),)
     return (
         released,
-        Section("What is protected", (_protected(guarantee, facts), _AGAINST, *(_TOGETHER if facts.federated else ()))),
+        Section("What is protected", (_protected(guarantee, facts), _AGAINST, *(together if facts.federated else ()))),
         Section("What it means for a person", _meaning(guarantee, facts)),
         Section("What was done", tuple(_done(event, guarantee.unit) for event in guarantee.events)),
         Section("What is assumed to be public", (_PUBLIC, *guarantee.assumptions)),
@@ -85,8 +86,8 @@ _AGAINST = (
 )
 _TOGETHER = (
     "No party held the ratings: people added up masked answers with the help of a recommender and a third party. That "
-    "neither of these learns more than everybody else rests on the assumptions below, in particular that they do not "
-    "collude, and on the ciphers between them (X25519, ChaCha20-Poly1305).",
+    "neither of these learns more{of_what} than everybody else rests on the assumptions below, in particular that they "
+    "do not collude, and on the ciphers between them (X25519, ChaCha20-Poly1305)."
 )
 _PUBLIC = (
     "The list of items with their titles, the rating scale, the method and all of its settings, the number of rounds "
@@ -131,7 +132,7 @@ def _protected(guarantee: Guarantee, facts: Facts) -> str:
         ("rating", "add-remove"): "what it is, and whether it was given at all",
         ("rating", "replace"): "its value, but not that it was given",
     }[guarantee.unit or "", guarantee.neighbours or ""]
-    if facts.federated:
+    if facts.federated and guarantee.unit == "user":
         hidden = "what they are and which items they are of, but not that somebody took part"
     return f"{whose}: {hidden}. How well is measured by epsilon and delta, below."
 

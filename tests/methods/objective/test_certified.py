@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import ALS, ObjectivePerturbation
-from dpmf.methods.objective.certified import SUMS
+from dpmf.methods.objective.plan import SUMS
 from dpmf.methods.objective.profiles import PROFILES, Profiles
 from dpmf.model import Release
-from dpmf.privacy import Budget, NormNoiseEvent
+from dpmf.privacy import Budget, GaussianEvent, NormNoiseEvent
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings
@@ -52,9 +54,10 @@ def moved(one: dict[str, Record], other: dict[str, Record], what: str) -> list[f
     return [math.sqrt(sum(int(step) ** 2 for step in row)) / most for row in one[what].sums - other[what].sums]
 
 
+@pytest.mark.parametrize("noise", ["norm", "gaussian"])
 @pytest.mark.parametrize("value", [1.0, 5.0])
 def test_one_rating_moves_a_row_of_each_sum_by_the_bound_at_most(
-    ratings: Ratings, release: Release, watch: Watch, value: float
+    ratings: Ratings, release: Release, watch: Watch, value: float, noise: Literal["norm", "gaussian"]
 ) -> None:
     """The real run, on data sets that differ in the value of one rating; noise is the same, so profiles differ little.
 
@@ -67,7 +70,7 @@ def test_one_rating_moves_a_row_of_each_sum_by_the_bound_at_most(
     worlds = []
     for profiles in (Profiles.from_release(release, BUDGET), table(ratings, scale=9.0)):
         for data in pair:
-            SEEDED_METHOD.fit(data, profiles=profiles)
+            replace(SEEDED_METHOD, noise=noise).fit(data, profiles=profiles)
             worlds.append({one.what: one for one in watch.records})
     assert max(moved(worlds[0], worlds[1], PROFILES)) <= 1
     assert np.flatnonzero(moved(worlds[0], worlds[1], PROFILES)).tolist() == [ratings.users[place]]
@@ -114,23 +117,57 @@ def test_with_public_profiles_items_are_all_there_is_to_pay(ratings: Ratings) ->
     assert len(model.history) == 1
 
 
-def test_noise_taken_back_out_has_the_promised_length(ratings: Ratings) -> None:
-    """From a release, public profiles and the ratings: η_j/2 has length Gamma(K, D/ε), for unrated items too."""
-    K, mu, taken = 4, 0.01, []
-    some = ratings.select(ratings.items != 7)
-    profiles = table(some, K, scale=0.2)
-    U = np.random.default_rng(5).normal(0, 0.2, (some.n_users, K))
+def noise_taken_out(method: ObjectivePerturbation, ratings: Ratings, K: int, n_runs: int) -> NDArray[np.float64]:
+    """Return the noise of several runs, computed from releases, public profiles and the ratings."""
+    mu, taken = 0.01, []
+    profiles = table(ratings, K, scale=0.2)
+    U = np.random.default_rng(5).normal(0, 0.2, (ratings.n_users, K))
     U /= np.maximum(1, np.linalg.norm(U, axis=1, keepdims=True))
-    y, A = np.zeros((some.n_items, K)), np.zeros((some.n_items, K, K)) + len(some) * mu * np.eye(K)
-    np.add.at(y, some.items, (some.values - 3)[:, None] * U[some.users])
-    np.add.at(A, some.items, U[some.users][:, :, None] * U[some.users][:, None, :])
-    for seed in range(25):
-        model = replace(METHOD, regularization=mu, noise_seed=seed).fit(some, profiles=profiles)
-        noise = np.einsum("jab,jb->ja", A, model.release.item_factors.astype(float)) - y
-        taken.append(np.linalg.norm(noise, axis=1))
-    assert stats.kstest(np.concatenate(taken), stats.gamma(K, scale=4 / 2.0).cdf).pvalue > 1e-4
-    assert stats.kstest(np.concatenate(taken), stats.gamma(K, scale=1.1 * 4 / 2.0).cdf).pvalue < 1e-4
-    assert min(one[7] for one in taken) > 0
+    y, A = np.zeros((ratings.n_items, K)), np.zeros((ratings.n_items, K, K)) + len(ratings) * mu * np.eye(K)
+    np.add.at(y, ratings.items, (ratings.values - 3)[:, None] * U[ratings.users])
+    np.add.at(A, ratings.items, U[ratings.users][:, :, None] * U[ratings.users][:, None, :])
+    for seed in range(n_runs):
+        model = replace(method, regularization=mu, noise_seed=seed).fit(ratings, profiles=profiles)
+        taken.append(np.einsum("jab,jb->ja", A, model.release.item_factors.astype(float)) - y)
+    return np.array(taken)
+
+
+def test_noise_taken_back_out_has_the_promised_length(ratings: Ratings) -> None:
+    """η_j/2 has length Gamma(K, D/ε), for unrated items too."""
+    K = 4
+    noise = noise_taken_out(METHOD, ratings.select(ratings.items != 7), K, n_runs=25)
+    lengths = np.linalg.norm(noise, axis=2)
+    assert stats.kstest(lengths.ravel(), stats.gamma(K, scale=4 / 2.0).cdf).pvalue > 1e-4
+    assert stats.kstest(lengths.ravel(), stats.gamma(K, scale=1.1 * 4 / 2.0).cdf).pvalue < 1e-4
+    assert lengths[:, 7].min() > 0
+
+
+def test_gaussian_noise_taken_back_out_has_the_promised_spread(ratings: Ratings) -> None:
+    """Every number has a standard deviation of σD, those of unrated items too."""
+    method = replace(METHOD, noise="gaussian")
+    (event,) = method.fit(ratings, profiles=table(ratings)).guarantee.events
+    assert isinstance(event, GaussianEvent)
+    noise = noise_taken_out(method, ratings.select(ratings.items != 7), 4, n_runs=25)
+    sd = event.noise_multiplier * 4
+    assert stats.kstest(noise.ravel(), stats.norm(scale=sd).cdf).pvalue > 1e-4
+    assert stats.kstest(noise.ravel(), stats.norm(scale=1.15 * sd).cdf).pvalue < 1e-4
+    assert np.abs(noise[:, 7]).min() > 0
+
+
+def test_gaussian_items_and_profiles_compose_to_less_than_their_sum(ratings: Ratings, release: Release) -> None:
+    profiles = Profiles.from_release(release, BUDGET, public=True)
+    totals = [replace(METHOD, noise=noise).fit(ratings, profiles=profiles).guarantee for noise in ("norm", "gaussian")]
+    assert totals[0].epsilon == pytest.approx(4.0, abs=1e-3)
+    assert totals[1].epsilon == pytest.approx(2.9, abs=0.1)
+    assert all(verify(one).ok for one in totals)
+
+
+def test_the_usual_noise_is_not_written_down() -> None:
+    """Releases and checkpoints have been without it since before there was another."""
+    for usual in (METHOD, replace(METHOD, noise="norm"), ObjectivePerturbation(budget=Budget(math.inf))):
+        assert "noise" not in usual.configuration()
+        assert "noise" not in usual.recorded()
+    assert replace(METHOD, noise="gaussian").configuration()["noise"] == "gaussian"
 
 
 def test_a_ledger_is_charged_before_anything_is_drawn(ratings: Ratings, tmp_path: Path, watch: Watch) -> None:

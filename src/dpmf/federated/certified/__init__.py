@@ -8,7 +8,8 @@ machines without network or clock; `simulation` runs all of them in one process.
 
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.recommender import Recommender
-from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario, simulate_certified
+from dpmf.federated.certified.scenario import CertifiedScenario
+from dpmf.federated.certified.simulation import CertifiedOutcome, simulate_certified
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 

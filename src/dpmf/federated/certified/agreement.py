@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 from dpmf.engine.grid import checksum_of
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.ring import Ring
-from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.method import Learner
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Question
-from dpmf.methods.certified.run import RELEASES
 from dpmf.methods.certified.script import Crowd, Round, Script, Told
 from dpmf.privacy import Budget, Guarantee, PoissonGaussianEvent
 from dpmf.privacy.mechanism import PlannedEvent
@@ -50,6 +49,10 @@ _TAKES_PART = (
     "{what} in all rounds: the person takes part either way."
 )
 _REPLACED_BY = {"add-remove": "zero", "replace": "another one"}
+_ONE_VALUE = (
+    "Who takes part in which round is public. Data sets are neighbours if one rating of one person has another value: "
+    "the person takes part, and rated the same items, either way."
+)
 _NOBODY_COLLUDES = (
     "Nobody is taken to collude: nothing is promised against another participant, who knows a piece of the noise."
 )
@@ -83,7 +86,7 @@ class Agreement:
         colluders: how many more may tell others what they did.
     """
 
-    method: CertifiedMethod
+    method: Learner
     catalogue: Items
     scale: Scale
     n_users: int
@@ -93,7 +96,7 @@ class Agreement:
     def __post_init__(self) -> None:
         if self.method.kind != "certified":
             raise InvalidArgument("the certified protocol needs a budget with a finite epsilon, and mode='certified'")
-        if self.budget.unit != "user":
+        if self.budget.unit != self.method.unit_for("certified"):
             raise InvalidArgument(f"unit={self.budget.unit!r}: the protocol protects users, which protects ratings too")
         if self.method.facts().get("cap") is not None:
             raise InvalidArgument("cap means nothing where people answer for themselves: leave it out")
@@ -194,8 +197,9 @@ class Agreement:
     def _rings(self) -> tuple[Ring, ...]:
         noise = LARGEST_DRAW * math.sqrt(self.n_users / self.crowd.n_shares)
         bounds = {event.what: STEPS_PER_SD / event.noise_multiplier for event in self.events}
-        largest = [max(bounds[what] for what in one.releases) for one in self.rounds]
-        return tuple(Ring.holding(self.n_users * bound + noise) for bound in largest)
+        terms = {what: self.script.terms(what, self.n_users) for what in bounds}
+        largest = [max(terms[what] * bounds[what] for what in one.releases) for one in self.rounds]
+        return tuple(Ring.holding(bound + noise) for bound in largest)
 
     @cached_property
     def digest(self) -> bytes:
@@ -220,9 +224,13 @@ class Agreement:
             f"Of the {self.n_users} participants of a round at most {self.colluders} collude with others, and up to "
             f"{self.dropouts} may drop out; with more drop-outs the third party discards the round."
         )
-        takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
+        if self.budget.unit == "user":
+            takes_part = _TAKES_PART.format(what=_REPLACED_BY[self.budget.neighbours])
+        else:
+            takes_part = _ONE_VALUE
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         coins = [_COINS] if any(isinstance(event, PoissonGaussianEvent) for event in self.events) else []
         rests_on = [takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *coins, *assumptions]
         stated = {"seeded": seeded, "personal": personal}
-        return Guarantee.certified_by(self.budget, self.events, releases=RELEASES, assumptions=rests_on, **stated)
+        budget, events = self.plan.guaranteed()
+        return Guarantee.certified_by(budget, events, releases=self.method.releases, assumptions=rests_on, **stated)

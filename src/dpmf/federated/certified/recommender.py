@@ -118,7 +118,7 @@ class Recommender:
     def take(self) -> tuple[Noisy, ...]:
         """End the round, and return the noisy sums of everybody's answers.
 
-        If some dropped out, sums are scaled as if all had answered; so is the noise.
+        If some dropped out, sums are scaled as if all had answered, unless a question says otherwise; so is the noise.
 
         Raises:
             StageLost: there is no sum.
@@ -132,7 +132,7 @@ class Recommender:
             raise StageLost(f"round {number} was discarded: too few people answered; it stays charged")
         sums = self._unmasked(total, seeds)
         return tuple(
-            self._noisy(question, part.reshape(question.shape), len(total.users))
+            self._noisy(question, part.reshape(question.shape), total.users.astype(np.int64))
             for question, part in zip(questions, _parted(sums, questions), strict=True)
         )
 
@@ -147,11 +147,12 @@ class Recommender:
             elements -= mask_elements(seeds[int(user)], ring, len(elements))
         return ring.signed(elements)
 
-    def _noisy(self, question: Question, sums: NDArray[np.int64], n_answers: int) -> Noisy:
-        bound, scale = question.sensitivity(self._agreement.budget.neighbours), self._agreement.n_users / n_answers
-        spread = math.sqrt(n_answers / self._agreement.crowd.n_shares)  # there is more noise than there has to be
+    def _noisy(self, question: Question, sums: NDArray[np.int64], users: NDArray[np.int64]) -> Noisy:
+        bound = question.sensitivity(self._agreement.budget.neighbours)
+        scale = self._agreement.n_users / len(users) if question.scales_up else 1.0
+        spread = math.sqrt(len(users) / self._agreement.crowd.n_shares)  # there is more noise than there has to be
         steps = self.mechanism.steps(question.what, bound)
-        return Noisy(sums / steps * scale, self.mechanism.sd(question.what, bound) * spread * scale, steps)
+        return Noisy(sums / steps * scale, self.mechanism.sd(question.what, bound) * spread * scale, steps, users)
 
     def __repr__(self) -> str:
         return f"Recommender(round {self.round} of {len(self._agreement.rounds)})"

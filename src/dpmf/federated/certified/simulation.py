@@ -10,10 +10,9 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,159 +24,24 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
 from dpmf.federated.certified.recommender import Recommender
+from dpmf.federated.certified.scenario import CertifiedScenario
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.certified.user import User
 from dpmf.federated.simulate.population import AFTER_ANSWERING, BEFORE_ANSWERING, Population
 from dpmf.federated.simulate.traffic import Traffic
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
-from dpmf.methods.als import ALS
-from dpmf.methods.als.defaults import private_defaults
-from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.certified.answer import Asked, RatingsAnswerer
 from dpmf.methods.certified.conversation import StageLost
-from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit, Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
-from dpmf.methods.checks import fraction, not_negative, whole
 from dpmf.methods.foldin import folded
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model
-from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Ratings
-
-_USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
-_OF_ALS = ("n_factors", "n_epochs", "regularization", "per_item")
-_USUALLY = 0.9  # of those who are online on average, so many nearly always are
-
-
-@dataclass(frozen=True)
-class CertifiedScenario:
-    """Configuration of a simulation: public facts only.
-
-    Attributes:
-        budget: what all rounds together may cost one person.
-        per_round: how many of those who are online take part in a round. None asks everybody, if people come at once
-            (come is 1), and whoever has just left counts as dropped out; else nine tenths of as many as are online
-            on average. Nothing is gained in privacy by being left out.
-        dropouts: the part of them that may leave before they answer; with more, the round is discarded.
-        colluders: the part of them that may tell the recommender, or the third party, what they did.
-        come, leave: the probabilities of a person getting online and offline in a round.
-        n_factors: None lets the number of people decide.
-        n_epochs, regularization, per_item: as in certified least squares.
-        items_public: whether item ids that were found in the data are asserted to be a public list.
-        seed: of the public start, and of who is online when.
-        noise_seed: research only; the same noise every time, and no guarantee.
-        method: another method that can be certified, with the same budget; its settings are its own. None is `ALS` with
-            the settings above.
-    """
-
-    budget: Budget
-    per_round: int | None = None
-    dropouts: float = 0.05
-    colluders: float = 0.05
-    come: float = 1.0
-    leave: float = 0.0
-    n_factors: int | None = None
-    n_epochs: int = _USUAL["n_epochs"]
-    regularization: float = _USUAL["regularization"]
-    per_item: bool = False
-    items_public: bool = False
-    seed: int = 0
-    noise_seed: int | None = None
-    method: CertifiedMethod | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget) or not self.budget.is_finite:
-            raise InvalidArgument("the certified protocol needs a budget with a finite epsilon")
-        if self.per_round is not None:
-            whole("per_round", self.per_round)
-        if self.n_factors is not None:
-            whole("n_factors", self.n_factors, least=0, most=256)
-        whole("n_epochs", self.n_epochs, most=10_000)
-        for name in ("dropouts", "colluders", "leave"):
-            fraction(name, getattr(self, name))
-        not_negative("regularization", self.regularization)
-        if not 0 < self.come <= 1:
-            raise InvalidArgument(f"come={self.come:g} should be a probability above 0")
-        if self.method is not None:
-            self._check_method(self.method)
-
-    def _check_method(self, method: CertifiedMethod) -> None:
-        """Refuse a method without a protocol, and settings that stand in two places."""
-        if not isinstance(method, CertifiedMethod):
-            raise InvalidArgument(f"{type(method).__name__} has no protocol in which people answer for themselves")
-        facts = method.facts()
-        for name in ("budget", "seed", "noise_seed", "items_public"):
-            if facts[name] != getattr(self, name):
-                raise InvalidArgument(f"{name} of scenario and method differ: give both the same")
-        for field in fields(self):
-            if field.name in _OF_ALS and getattr(self, field.name) != field.default:
-                raise InvalidArgument(f"{field.name} is a setting of als: set that of {method.name} in the method")
-
-    @property
-    def learner(self) -> CertifiedMethod:
-        """What is computed."""
-        if self.method is not None:
-            return self.method
-        return ALS(
-            n_factors=self.n_factors,
-            n_epochs=self.n_epochs,
-            budget=self.budget,
-            regularization=self.regularization,
-            moments="per-item" if self.per_item else "shared",
-            items_public=self.items_public,
-            seed=self.seed,
-            noise_seed=self.noise_seed,
-        )
-
-    def facts(self) -> dict[str, Any]:
-        """Return the public facts by name, without the budget; a noise seed is among them."""
-        facts = {field.name: getattr(self, field.name) for field in fields(self)}
-        del facts["budget"], facts["method"]
-        if self.method is None:
-            return facts
-        return {
-            **{name: value for name, value in facts.items() if name not in _OF_ALS},
-            "of": self.method.configuration(),
-        }
-
-    @property
-    def asks_everybody(self) -> bool:
-        """Whether everybody is asked in every round, online or not."""
-        return self.per_round is None and self.come == 1
-
-    def agreement(self, ratings: Ratings) -> Agreement:
-        """Return what everybody knows beforehand."""
-        n_users = ratings.n_users
-        if self.per_round is not None:
-            n_users = min(self.per_round, n_users)
-        elif not self.asks_everybody:
-            n_users = max(int(_USUALLY * n_users * self.come / (self.come + self.leave)), 1)
-        dropouts, colluders = (math.ceil(part * n_users) for part in (self.dropouts, self.colluders))
-        self._check_dropouts(n_users, dropouts)
-        if n_users <= dropouts + colluders:
-            raise InvalidArgument(
-                f"{n_users} people in a round are too few to tolerate {dropouts} drop-outs and {colluders} colluders: "
-                "take more people, or tolerate fewer"
-            )
-        # Where ratings are not used, their scale is not told: it may have been found in the data.
-        scale = NO_RATINGS if self.learner.is_implicit else ratings.scale
-        return Agreement(self.learner, ratings.catalogue, scale, n_users, dropouts, colluders)
-
-    def _check_dropouts(self, n_users: int, dropouts: int) -> None:
-        """Refuse to begin what would be lost, and charged, in the first round."""
-        missing = self.leave / 2  # of those who leave in a round, half do so before they answer
-        if self.asks_everybody:
-            missing += self.leave * (1 - missing)  # who is offline when asked does not answer either
-        usual, spread = missing * n_users, math.sqrt(missing * (1 - missing) * n_users)
-        if usual + 2 * spread > dropouts and self.leave > 0:
-            raise InvalidArgument(
-                f"about {usual:.0f} of {n_users} people leave a round before they answer, and with more than "
-                f"{dropouts} it is discarded: tolerate more drop-outs, or let people stay longer"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +80,7 @@ def simulate_certified(
     checkpoint: Checkpoint | None = None,
     user_budgets: Mapping[Any, float] | None = None,
     ledger: Ledger | None = None,
+    profiles: Profiles | None = None,
 ) -> CertifiedOutcome:
     """Run a scenario to its end.
 
@@ -228,13 +93,19 @@ def simulate_certified(
         user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
             else gets to know it: everybody scales their own answers.
         ledger: where to enter what the run will release, before anybody is asked.
+        profiles: factors of users, which `ObjectivePerturbation` needs and nothing else takes.
     """
-    method, threads = scenario.learner, thread_count(n_threads)
+    threads = thread_count(n_threads)
+    method = scenario.learner_of(ratings, profiles, threads)
     method.check_declared(ratings)
-    agreement, catalogue = scenario.agreement(ratings), ratings.catalogue
+    if user_budgets is not None and method.unit_for("certified") != "user":
+        raise InvalidArgument("user_budgets mean nothing here: what is protected is a rating, not a person")
+    agreement, catalogue = scenario.agreement(ratings, method), ratings.catalogue
     crowd, scale = agreement.crowd, agreement.scale
     public, rests_on = method.public_half(catalogue, scale, crowd), method.assumptions(catalogue, crowd)
-    terms = Terms({"name": "simulate certified", **scenario.facts()}, rests_on, scenario.noise_seed)
+    given = {} if profiles is None else {"profiles": profiles.digest}
+    settings = {"name": "simulate certified", **scenario.facts(), **given}
+    terms = Terms(settings, rests_on, scenario.noise_seed, personal=method.personal)
     parties: list[Parties] = []
 
     def partner(shares: NDArray[np.float64], noise: Noise, resources: Resources) -> Parties:
@@ -341,7 +212,7 @@ class Parties:
             items, values = self.ratings.of_user(number)
             user = User(
                 items, values, self.agreement, self.recommender.public, self.third_party.public,
-                float(self._shares[number]), noise_of(self.scenario.noise_seed, number),
+                float(self._shares[number]), noise_of(self.scenario.noise_seed, number), place=number,
             )  # fmt: skip
             self.recommender.admit(number, user.public)
             self.third_party.admit(number, user.public)

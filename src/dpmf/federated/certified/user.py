@@ -45,6 +45,7 @@ class User:
         noise: where the person's noise comes from; the operating system unless given.
         after: the last round that was answered, by an earlier process: what a user is made of again has to remember it,
             and to store `round` before an answer is sent, or rounds could be answered twice.
+        place: of this person among all users, which an agreement with places needs.
     """
 
     __slots__ = ("_agreement", "_mechanism", "_people", "_recommender", "_third_party", "public", "refusals", "round")
@@ -59,9 +60,16 @@ class User:
         share: float = 1.0,
         noise: Noise | None = None,
         after: int = -1,
+        place: int | None = None,
     ) -> None:
+        if share != 1 and agreement.budget.unit != "user":
+            raise InvalidArgument(f"share={share:g} means nothing here: what is protected is a rating, not a person")
+        places = agreement.script.places
+        if places is not None and (place is None or not 0 <= place < places):
+            raise InvalidArgument(f"place={place!r} should be a whole number from 0 to {places - 1}")
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
-        self._agreement, self._people = agreement, People.of(own, np.array([share], np.float64))
+        self._agreement = agreement
+        self._people = People(own, own, np.array([share], np.float64), np.array([place or 0]))
         self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.crowd.n_shares)
         keys = KeyPair()
         self.public = keys.public

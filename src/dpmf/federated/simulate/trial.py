@@ -18,12 +18,14 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import mae, rmse
-from dpmf.federated.certified.simulation import CertifiedOutcome, CertifiedScenario, simulate_certified
+from dpmf.federated.certified.scenario import CertifiedScenario
+from dpmf.federated.certified.simulation import CertifiedOutcome, simulate_certified
 from dpmf.federated.published.outcome import Outcome
 from dpmf.federated.published.scenario import Scenario
 from dpmf.federated.published.simulation import simulate
 from dpmf.methods import ALS, METHODS, ObjectivePerturbation, configure
 from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -93,14 +95,14 @@ def _certified(epsilon: float, delta: float, settings: dict[str, Any]) -> Certif
     name = settings.pop("method", ALS.name)
     if name == ALS.name:
         return CertifiedScenario(Budget(epsilon, delta), **settings)
-    possible = {one.name: one for one in METHODS.values() if issubclass(one, CertifiedMethod)}
+    possible = {one.name: one for one in METHODS.values() if issubclass(one, CertifiedMethod | ObjectivePerturbation)}
     if name not in possible:
         raise InvalidArgument(f"method {name!r} has no certified protocol: choose from {', '.join(possible)}")
-    fields: dict[str, Any] = {"budget": Budget(epsilon, delta)}
+    fields: dict[str, Any] = {"budget": possible[name].private_fields("certified", epsilon, delta)["budget"]}
     fields |= {one: settings.pop(one) for one in ("n_factors", "n_epochs") if one in settings}
     fields |= {one: settings[one] for one in ("items_public", "seed") if one in settings}
     method = configure(name, fields)
-    assert isinstance(method, CertifiedMethod)
+    assert isinstance(method, CertifiedMethod | ObjectivePerturbation)
     return CertifiedScenario(fields["budget"], **settings, method=method)
 
 
@@ -143,11 +145,12 @@ def run_trial(
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
     ledger: Ledger | None = None,
+    profiles: Profiles | None = None,
     on_round: Callable[[int], None] | None = None,
 ) -> Trial:
     """Run a plan on ratings, of which a fraction is held out unless `holdout` is 0.
 
-    The ledger is for the certified protocol, `on_round` for the published one.
+    Ledger and profiles are for the certified protocol, `on_round` for the published one.
     """
     train, test = ratings.split(holdout, seed=seed) if holdout else (ratings, None)
     outcome: Outcome | CertifiedOutcome | None = None
@@ -156,7 +159,7 @@ def run_trial(
         model = plan.fit(train, **how)
     else:
         if isinstance(plan, CertifiedScenario):
-            outcome = simulate_certified(train, plan, ledger=ledger, **how)
+            outcome = simulate_certified(train, plan, ledger=ledger, profiles=profiles, **how)
         else:
             outcome = simulate(train, plan, on_round=on_round, **how)
         model = outcome.model

@@ -8,12 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from dpmf.engine.store import AnyRatings
 from dpmf.methods.base import Method, RunOptions
 from dpmf.methods.certified.conversation import PublicHalf
-from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.run import RELEASES, Terms, certify
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
@@ -22,15 +22,61 @@ from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 
 
+class Learner(Protocol):
+    """What people who answer for themselves agree to compute: a `CertifiedMethod`, or a method with its profiles."""
+
+    @property
+    def name(self) -> str:
+        """Of the method."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is, as of `Method`."""
+
+    @property
+    def releases(self) -> Sequence[str]:
+        """What is published, a few words each."""
+
+    @property
+    def personal(self) -> bool:
+        """Whether it builds on a release whose users chose an epsilon of their own."""
+
+    def unit_for(self, mode: str) -> str:
+        """Return what a guarantee of this mode protects: "user" or "rating"."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return all settings by name."""
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts for a release."""
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicHalf:
+        """Return the public half of a run, as of `CertifiedMethod`."""
+
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+
+    def check_declared(self, ratings: AnyRatings) -> None:
+        """Refuse ratings whose scale or catalogue is not declared."""
+
+
 @dataclass(frozen=True)
 class CertifiedMethod(Method):
     """A method with a mode that is certified.
 
     Attributes:
         caps_fits: whether ratings beyond a user's cap do not count in the user's own fit either.
+        releases, personal: as of `Learner`.
     """
 
     caps_fits: ClassVar[bool] = True
+    releases: ClassVar[Sequence[str]] = RELEASES
+    personal: ClassVar[bool] = False
 
     @abstractmethod
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicHalf:

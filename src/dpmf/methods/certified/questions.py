@@ -104,11 +104,14 @@ class Question(ABC):
         what: the event of the plan that it is a release of.
         nonnegative: whether no contribution has a negative part: those of two people are then at right angles at most.
         tracks_error: whether the holder of the data wants the training error of those who answer.
+        scales_up: whether the sum of those who answered is scaled up to stand for all, where some dropped out; else
+            the public half looks at who answered.
     """
 
     what: str
     nonnegative: ClassVar[bool] = False
     tracks_error: ClassVar[bool] = False
+    scales_up: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -198,8 +201,10 @@ class Noisy(NamedTuple):
         values: the sum, in units.
         sd: of the noise, its standard deviation, or for noise of gamma-distributed length its scale.
         steps: of the grid that contributions were put on, per unit.
+        answered: the positions of those in the sum, where people answer for themselves; None for everybody.
     """
 
     values: Array
     sd: float
     steps: float
+    answered: Integers | None = None

@@ -93,6 +93,11 @@ class Script(ABC):
         """All rounds, in order; unless a subclass says otherwise, all that a stage releases is asked for at once."""
         return tuple(Round(place, stage.releases) for place, stage in enumerate(self.plan.stages()))
 
+    @property
+    def places(self) -> int | None:
+        """How many places there are, where everybody has to know their own; None where nobody has one."""
+        return None
+
     @abstractmethod
     def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
         """Return what comes with the questions of a round that makes these releases."""
@@ -104,6 +109,10 @@ class Script(ABC):
     @abstractmethod
     def spell(self, questions: Sequence[Question]) -> dict[str, NDArray[Any]]:
         """Return what has to be told for others to make the same questions."""
+
+    def terms(self, what: str, n_users: int) -> int:
+        """Return how many bounds can add up in one number of a release; usually one for each of the people asked."""
+        return n_users
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed, in JSON values, as far as neither plan nor rounds say it."""

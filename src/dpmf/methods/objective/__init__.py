@@ -48,12 +48,12 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "none": {},  # those of `GaussianGD`
     "published": PUBLISHED,
     "paper": {**PUBLISHED, "solver": "exact"},
-    "certified": {"solver": "exact"},
+    "certified": {"solver": "exact", "noise": "norm"},
 }
 _MEANINGLESS: Mapping[str, tuple[str, ...]] = {
-    "none": ("solver", "noise_seed"),
-    "published": ("solver", "noise_seed"),
-    "paper": (),
+    "none": ("solver", "noise", "noise_seed"),
+    "published": ("solver", "noise", "noise_seed"),
+    "paper": ("noise",),
     "certified": ("n_factors", "n_epochs", "learning_rate"),
 }
 
@@ -73,6 +73,8 @@ class ObjectivePerturbation(Method):
         mode: what kind of guarantee a finite epsilon is: "certified", which needs profiles, or "paper", a published
             claim. With an infinite one "paper" takes the published steps, and "certified" quicker ones.
         solver: how the perturbed objective is minimised: "exact", or, in mode "paper", by "steps", as published.
+        noise: on what item factors are made of, in mode "certified": of gamma-distributed length ("norm", the default),
+            which costs no delta, or "gaussian", which people can draw in shares, each on their own side.
         learning_rate: γ, the step size.
         regularization: λ and μ, the penalty on squared factors of users and of items, relative to squared errors that
             are averaged; in mode "certified" that of items.
@@ -97,6 +99,7 @@ class ObjectivePerturbation(Method):
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
+    noise: Literal["norm", "gaussian"] | None = None
 
     def __post_init__(self) -> None:
         check_private(self)
@@ -105,6 +108,8 @@ class ObjectivePerturbation(Method):
         check_sizes(self, n_factors=MOST_FACTORS, n_epochs=MOST_EPOCHS)
         if self.solver not in (None, "exact", "steps"):
             raise InvalidArgument(f"solver={self.solver!r} is not known: choose exact or steps")
+        if self.noise not in (None, "norm", "gaussian"):
+            raise InvalidArgument(f"noise={self.noise!r} is not known: choose norm or gaussian")
         for name in _MEANINGLESS[self.kind]:
             if getattr(self, name) is not None:
                 what = f"mode={self.mode!r}" if self.is_private else "an infinite epsilon"
@@ -150,6 +155,14 @@ class ObjectivePerturbation(Method):
             return _DEFAULTS[self.kind]
         quick = self._quick().facts()
         return {name: quick[name] for name in ("n_factors", "n_epochs", "learning_rate", "regularization")}
+
+    def recorded(self) -> dict[str, Any]:
+        """Return `facts` as checkpoints have them."""
+        return _without_usual_noise(self.facts())
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts for a release, every choice made."""
+        return _without_usual_noise(super().configuration())
 
     @classmethod
     def unit_for(cls, mode: str) -> str:
@@ -235,3 +248,8 @@ class ObjectivePerturbation(Method):
             }
             title = f"Paid for one rating's value: epsilon at delta {report['delta']:g}"
             yield Section(title, ("", "epsilon"), tuple(costs.items()))
+
+
+def _without_usual_noise(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts without noise other than Gaussian: older files, which know no other, stay the same."""
+    return {name: value for name, value in facts.items() if name != "noise" or value == "gaussian"}

@@ -2,101 +2,51 @@
 
 With U fixed, the objective is quadratic, and what is added to it, η_j·v_j, moves nothing but the right-hand side of
 the normal equations by η_j/2. So to perturb the objective is to perturb y_j = Σ_i u_i r_ij, and that is how it is done:
-y is released once, on a grid, with noise of gamma-distributed length for every item of the catalogue. All else that
-item factors are made of, A_j = Σ_i u_i u_i' and the number of ratings, follows from U and from who rated what, which is
-public for the unit "value of one rating".
+y is released once, on a grid, with noise for every item of the catalogue. All else that item factors are made of,
+A_j = Σ_i u_i u_i' and the number of ratings, follows from U and from who rated what, which is public for the unit
+"value of one rating".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.store import AnyRatings
-from dpmf.errors import BudgetExceeded
+from dpmf.errors import InvalidArgument
 from dpmf.kernels.regression import solve_normal_equations
 from dpmf.methods.als.questions import RidgeFit
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.conversation import Conversation
-from dpmf.methods.certified.plan import Plan, Stage
+from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Floats
 from dpmf.methods.certified.run import Terms, certify
+from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
 from dpmf.methods.objective.claim import ONE_VALUE, RELEASES, WHICH_RATED
-from dpmf.methods.objective.items import RADIUS
 from dpmf.methods.objective.pattern import Pattern, offset_sums
-from dpmf.methods.objective.profiles import BIAS_PENALTY, PROFILES, Profiles, RatingFacts, unexplained
-from dpmf.methods.objective.questions import ValueSums
+from dpmf.methods.objective.plan import SUMS, ObjectivePlan, ObjectiveScript
+from dpmf.methods.objective.profiles import BIAS_PENALTY, PROFILES, Profiles, RatingFacts, only_answered, unexplained
 from dpmf.model import Model, Release, Ridge
-from dpmf.privacy import Budget
-from dpmf.privacy.accounting import epsilon_of
-from dpmf.privacy.calibration import norm_event
-from dpmf.privacy.events import Event
-from dpmf.privacy.guarantee import rounded_up
-from dpmf.privacy.mechanism import PlannedEvent
+from dpmf.privacy import Guarantee
+from dpmf.ratings import Items, Scale
+from dpmf.ratings.ids import Ids
 
 if TYPE_CHECKING:
     from dpmf.methods.objective import ObjectivePerturbation
 
-SUMS = "sums over raters of their factors times ratings, for every item"
 _SIZE = 1 / 8  # of item factors, relative to the width of the scale: where noise outweighs them, they are held back
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectivePlan(Plan):
-    """What is public about a run before it starts.
-
-    Attributes:
-        n_items, n_users: how many there are; both are public for this unit.
-        profiles: where users' factors come from.
-        budget: what item factors may cost; what profiles cost comes on top of it.
-    """
-
-    n_items: int
-    n_users: int
-    profiles: Profiles
-    budget: Budget
-
-    @property
-    def most_factors(self) -> int:
-        """The factors that an item gets."""
-        return self.profiles.n_factors
-
-    @property
-    def sum_size(self) -> int:
-        """The most numbers that are asked for at once: a row for every item, or before for every user."""
-        return max(self.n_items, self.n_users if len(self.events()) > 1 else 0) * self.profiles.n_factors
-
-    def events(self) -> tuple[PlannedEvent, ...]:
-        """Return what will be released, with as much noise as the budgets ask for."""
-        coordinates = self.n_items * self.profiles.n_factors
-        return *self.profiles.events(self.n_users), norm_event(self.budget, SUMS, coordinates=coordinates)
-
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the parts of the run."""
-        first = [Stage("users' factors", (PROFILES,), essential=True)] if len(self.events()) > 1 else []
-        return *first, Stage("item factors", (SUMS,), 0, essential=True)
-
-    def guaranteed(self) -> tuple[Budget, tuple[Event, ...]]:
-        """Return what everything costs: items, and the profiles that they are made with."""
-        events = (*self.profiles.spent, *self.events())
-        total = epsilon_of(events, self.budget.delta, neighbours=self.budget.neighbours)
-        if not math.isfinite(total):
-            raise BudgetExceeded(
-                f"profiles and items are to be paid for, and together they cost more than can be accounted for at "
-                f"delta={self.budget.delta:g}: take smaller epsilons"
-            )
-        return replace(self.budget, epsilon=rounded_up(total)), events
-
-    def shares(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return full weights: what is protected is a rating, not a person."""
-        return np.ones(len(epsilons))
+_MOST_NUMBERS = 1 << 24  # that everybody sends at once
+_TOLD = (
+    "Everybody told the recommender which items they rated, without values, and users' factors are known to all who "
+    "take part."
+)
 
 
 @dataclass(eq=False)
@@ -104,14 +54,16 @@ class PublicObjective:
     """What a run asks people for, and what it makes of noisy sums. It knows who rated what, and no rating.
 
     Args:
-        plan: the public facts.
-        ratings: what is public about the ratings.
+        questions: what may be asked.
+        pattern: who rated what; None for whoever asks nothing, and needs the script alone.
         regularization: the penalty on item factors, relative to the number of ratings; None lets noise decide.
+        n_threads: for what is computed of the pattern.
     """
 
-    plan: ObjectivePlan
-    ratings: RatingFacts
+    questions: ObjectiveScript
+    pattern: Pattern | None
     regularization: float | None
+    n_threads: int
     U: Floats | None = None
     V: Floats = field(init=False)
 
@@ -119,29 +71,42 @@ class PublicObjective:
         self.V = np.zeros((self.plan.n_items, self.plan.most_factors), np.float32)
 
     @property
-    def script(self) -> None:
-        """None: there is no sampler here that draws noise of gamma-distributed length in shares."""
+    def plan(self) -> ObjectivePlan:
+        """What the run releases."""
+        return self.questions.plan
+
+    @property
+    def script(self) -> ObjectiveScript | None:
+        """What may be asked, where people answer for themselves; None for noise that is not drawn in shares."""
+        return self.questions if self.plan.noise == "gaussian" else None
 
     def converse(self, stage: Stage) -> Conversation:
         """Ask for users' factors, or for the sums that item factors are made of."""
-        if self.U is None:
-            self.U = yield from self.plan.profiles.factors(self.ratings)
-        if SUMS in stage.releases:
-            yield from self._solve_items(self.U)
+        assert self.pattern is not None
+        asking = self.questions
+        facts = RatingFacts(asking.users, asking.items, asking.scale, self.pattern, self.n_threads)
+        if PROFILES in stage.releases:
+            (noisy,) = yield asking.questions(stage.releases, {})
+            self.U = self.plan.profiles.factors(facts, noisy)
+        elif SUMS in stage.releases:
+            self.U = self.plan.profiles.known(asking.users) if self.U is None else self.U
+            assert self.U is not None
+            yield from self._solve_items(self.U, facts)
 
-    def _solve_items(self, U: Floats) -> Conversation:
+    def _solve_items(self, U: Floats, facts: RatingFacts) -> Conversation:
         """Ask for the sums, and find the minimum; ratings are counted from the middle of the scale, a public number."""
-        scale, items, n_threads = self.ratings.scale, self.ratings.pattern.by_item, self.ratings.n_threads
-        question = ValueSums(SUMS, U, RADIUS, scale, "items", self.plan.n_items)
+        scale, items, n_threads = facts.scale, facts.pattern.by_item, facts.n_threads
+        question = self.questions.sums(U)
         (noisy,) = yield (question,)
-        U = question.factors_on_grid(noisy.steps)
+        U = only_answered(question.factors_on_grid(noisy.steps), noisy)
         offsets = np.full(len(U), scale.lo - scale.middle, np.float32)
         right = noisy.values + offset_sums(items, U, offsets, n_threads)
         V, K = np.empty(right.shape, np.float32), right.shape[1]
         if self.regularization is None:
-            ridge = noisy.sd * math.sqrt(K + 1) / (_SIZE * question.width)  # sd is a scale: see `Mechanism.sd`
+            sd = noisy.sd * math.sqrt(K + 1) if self.plan.noise == "norm" else noisy.sd  # see `Mechanism.sd`
+            ridge = sd / (_SIZE * question.width)
         else:
-            ridge = self.regularization * len(self.ratings.pattern)
+            ridge = self.regularization * len(facts.pattern)
 
         def solve(start: int, stop: int) -> float:
             solve_normal_equations(items.csr.pattern, start, stop, U, ridge, 0.0, right, V)
@@ -153,13 +118,13 @@ class PublicObjective:
     @property
     def ridge(self) -> Ridge:
         """The penalties of a person's own fit to the release."""
-        width = self.ratings.scale.hi - self.ratings.scale.lo
-        return Ridge(BIAS_PENALTY, self.plan.most_factors * unexplained(width))
+        scale = self.questions.scale
+        return Ridge(BIAS_PENALTY, self.plan.most_factors * unexplained(scale.hi - scale.lo))
 
     def fit_after(self, stage: Stage) -> RidgeFit:
         """Return what everybody fits their own bias and factors to."""
         c = np.zeros(self.plan.n_items, np.float32)
-        return RidgeFit(self.ratings.scale.middle, c, self.V, self.ridge.bias, self.ridge.factors)
+        return RidgeFit(self.questions.scale.middle, c, self.V, self.ridge.bias, self.ridge.factors)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
@@ -170,32 +135,103 @@ class PublicObjective:
         self.V, self.U = np.array(tensors["V"]), np.array(tensors["U"])
 
 
+@dataclass(frozen=True, eq=False)
+class ProfiledObjective:
+    """The method with its profiles: a `Learner`, which is all that people who answer for themselves agree to.
+
+    Attributes:
+        method: the settings.
+        profiles: where users' factors come from.
+        users: everybody, in the order of their places.
+        pattern: who rated what, for whoever asks; None for people, who need not know.
+        n_threads: for what is computed of the pattern.
+    """
+
+    method: ObjectivePerturbation
+    profiles: Profiles
+    users: Ids
+    pattern: Pattern | None = None
+    n_threads: int = 1
+    name: ClassVar[str] = "objective"
+    releases: ClassVar[Sequence[str]] = RELEASES
+
+    @classmethod
+    def of(
+        cls, method: ObjectivePerturbation, profiles: Profiles, ratings: AnyRatings, n_threads: int
+    ) -> ProfiledObjective:
+        """Return the method for these ratings; their values are not looked at."""
+        return cls(method, profiles, ratings.user_ids, Pattern.of(ratings), n_threads)
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is."""
+        return self.method.kind
+
+    @property
+    def personal(self) -> bool:
+        """Whether profiles rest on a release whose users chose an epsilon of their own."""
+        return self.profiles.personal
+
+    def unit_for(self, mode: str) -> str:
+        """Return what a guarantee protects."""
+        return self.method.unit_for(mode)
+
+    def facts(self) -> dict[str, Any]:
+        """Return all settings by name."""
+        return self.method.facts()
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts for a release."""
+        return {**self.method.configuration(), "n_factors": self.profiles.n_factors}
+
+    def check_declared(self, ratings: AnyRatings) -> None:
+        """Refuse ratings whose scale or catalogue is not declared, and profiles that have nothing to do with them."""
+        declared(ratings, self.method.items_public)
+        self.profiles.check(ratings)
+
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+        told = [] if crowd is None else [_TOLD]
+        stated = (*public_facts(catalogue), WHICH_RATED, ONE_VALUE, *told, *self.profiles.assumptions)
+        return tuple(dict.fromkeys(stated))
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicObjective:
+        """Return the public half of a run; arguments as those of `CertifiedMethod.public_half`."""
+        facts, n_users = self.method.facts(), len(self.users)
+        plan = ObjectivePlan(len(catalogue), n_users, self.profiles, self.method.budget, facts["noise"], crowd)
+        if crowd is not None and len(plan.stages()) > 1 and n_users * plan.most_factors > _MOST_NUMBERS:
+            raise InvalidArgument(
+                f"profiles from a release take an answer with a row for each of {n_users} users from everybody, which "
+                "is too much: use a public table"
+            )
+        script = ObjectiveScript(plan, self.users, catalogue.ids, scale)
+        return PublicObjective(script, self.pattern, self.method.regularization, self.n_threads)
+
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+        return Release(
+            items=catalogue,
+            scale=scale,
+            mean=scale.middle,
+            item_factors=public.V,
+            item_biases=np.zeros(len(catalogue), np.float32),
+            ridge=public.ridge,
+            configuration=configuration,
+            guarantee=guarantee,
+        )
+
+
 def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: Profiles, options: RunOptions) -> Model:
     """Return a model whose release is certified."""
     declared(ratings, method.items_public)
     profiles.check(ratings)
-    plan = ObjectivePlan(ratings.n_items, ratings.n_users, profiles, method.budget)
-    ids = ratings.user_ids, ratings.catalogue.ids
-    facts = RatingFacts(*ids, ratings.scale, Pattern.of(ratings), options.n_threads)
-    public = PublicObjective(plan, facts, method.regularization)
-    assumptions = (*public_facts(ratings.catalogue), WHICH_RATED, ONE_VALUE, *profiles.assumptions)
-    settings = {**method.facts(), "profiles": profiles.digest}
-    terms = Terms.of(
-        "certified objective",
-        settings,
-        tuple(dict.fromkeys(assumptions)),
-        releases=RELEASES,
-        personal=profiles.personal,
-    )
-    found = certify(public, ratings, terms, options)
-    release = Release(
-        items=ratings.catalogue,
-        scale=ratings.scale,
-        mean=ratings.scale.middle,
-        item_factors=public.V,
-        item_biases=np.zeros(ratings.n_items, np.float32),
-        ridge=public.ridge,
-        configuration={**method.configuration(), "n_factors": profiles.n_factors},
-        guarantee=found.guarantee,
-    )
+    learner = ProfiledObjective.of(method, profiles, ratings, options.n_threads)
+    public = learner.public_half(ratings.catalogue, ratings.scale)
+    settings = {**method.recorded(), "profiles": profiles.digest}
+    assumptions = learner.assumptions(ratings.catalogue)
+    about = {"releases": RELEASES, "personal": profiles.personal}
+    found = certify(public, ratings, Terms.of("certified objective", settings, assumptions, **about), options)
+    release = learner.release_of(public, ratings.catalogue, ratings.scale, learner.configuration(), found.guarantee)
     return folded(release, ratings, found.history, found.resources)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.kernels.regression import solve_normal_equations
-from dpmf.methods.certified.questions import Noisy, Question
+from dpmf.methods.certified.questions import Noisy
 from dpmf.methods.objective.pattern import Pattern, offset_sums
 from dpmf.methods.objective.questions import ValueSums
 from dpmf.model import Release
@@ -126,12 +126,23 @@ class Profiles(ABC):
         """Refuse profiles that have nothing to do with the ratings, before anything is paid."""
 
     @abstractmethod
-    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
-        """Return what `factors` will release."""
+    def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
+        """Return what the answer to `question` will release, given how many shares its noise is made of."""
 
     @abstractmethod
-    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
-        """Ask for what is needed, and return everybody's factors, shape (n_users, K); whoever uses them bounds them."""
+    def question(self, items: Ids, scale: Scale, n_users: int) -> ValueSums | None:
+        """Return what people have to be asked for; None if their factors are `known`. It depends on no rating."""
+
+    @abstractmethod
+    def known(self, users: Ids) -> Floats | None:
+        """Return factors that were public before, shape (n_users, K); None if people have to be asked."""
+
+    @abstractmethod
+    def factors(self, facts: RatingFacts, noisy: Noisy) -> Floats:
+        """Return everybody's factors, shape (n_users, K), from the answer; whoever uses them bounds them.
+
+        Those who did not answer get zeros.
+        """
 
 
 class _Table(Profiles):
@@ -166,14 +177,19 @@ class _Table(Profiles):
         if (self._ids.encode(ratings.user_ids.array) < 0).all():
             raise InvalidArgument("profiles name none of the people in the ratings: are these their ids?")
 
-    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
+    def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
         return ()
 
-    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
-        yield from ()
-        places = self._ids.encode(facts.users.array)
+    def question(self, items: Ids, scale: Scale, n_users: int) -> None:
+        return None
+
+    def known(self, users: Ids) -> Floats:
+        places = self._ids.encode(users.array)
         found: Floats = np.where(places[:, None] >= 0, self._factors[places], np.float32(0))
         return found
+
+    def factors(self, facts: RatingFacts, noisy: Noisy) -> Floats:
+        return self.known(facts.users)
 
 
 class _Derived(Profiles):
@@ -227,16 +243,22 @@ class _Derived(Profiles):
         if (self._release.items.ids.encode(ratings.catalogue.ids.array) < 0).all():
             raise InvalidArgument("the release for profiles has none of the items in the ratings: are these their ids?")
 
-    def events(self, n_users: int) -> tuple[GaussianEvent, ...]:
-        return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, n_users * (self._release.n_factors + 1))])
+    def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
+        coordinates = n_users * (self._release.n_factors + 1) * n_shares
+        return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, coordinates)])
 
-    def factors(self, facts: RatingFacts) -> Generator[tuple[Question, ...], tuple[Noisy, ...], Floats]:
-        scale, side = facts.scale, facts.pattern.by_user
-        rows, starts = _standardized(self._release, facts.items, scale.hi - scale.lo)
+    def question(self, items: Ids, scale: Scale, n_users: int) -> ValueSums:
+        rows, _ = _standardized(self._release, items, scale.hi - scale.lo)
         longest = float(np.linalg.norm(rows.astype(np.float64), axis=1).max())
-        question = ValueSums(PROFILES, rows, longest, scale, "users", side.n_rows)
-        (noisy,) = yield (question,)
-        rows = question.factors_on_grid(noisy.steps)
+        return ValueSums(PROFILES, rows, longest, scale, "users", n_users)
+
+    def known(self, users: Ids) -> None:
+        return None
+
+    def factors(self, facts: RatingFacts, noisy: Noisy) -> Floats:
+        scale, side = facts.scale, facts.pattern.by_user
+        _, starts = _standardized(self._release, facts.items, scale.hi - scale.lo)
+        rows = self.question(facts.items, scale, side.n_rows).factors_on_grid(noisy.steps)
         right = noisy.values + offset_sums(side, rows, np.float32(scale.lo) - starts, facts.n_threads)
         found, ridge, variance = np.empty(right.shape, np.float32), unexplained(scale.hi - scale.lo), noisy.sd**2
 
@@ -245,7 +267,7 @@ class _Derived(Profiles):
             return 0.0
 
         side.visit(solve, facts.n_threads)
-        return _with_constant(found)
+        return only_answered(_with_constant(found), noisy)
 
 
 def _standardized(release: Release, items: Ids, width: float) -> tuple[Floats, Floats]:
@@ -267,6 +289,15 @@ def _standardized(release: Release, items: Ids, width: float) -> tuple[Floats, F
 def unexplained(width: float) -> float:
     """Return what variance a model usually leaves, on a scale of this width."""
     return _UNEXPLAINED * (width / 4) ** 2
+
+
+def only_answered(factors: Floats, noisy: Noisy) -> Floats:
+    """Return factors of users with zeros for those who did not answer: with a profile of zeros nobody counts."""
+    if noisy.answered is None:
+        return factors
+    kept = np.zeros_like(factors)
+    kept[noisy.answered] = factors[noisy.answered]
+    return kept
 
 
 def _with_constant(found: Floats) -> Floats:

@@ -45,6 +45,7 @@ class ValueSums(Question):
     scale: Scale
     rows: Literal["items", "users"]
     n_rows: int
+    scales_up = False  # whoever asks knows who rated what, and leaves out those who did not answer
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ def fit_published(method: ObjectivePerturbation, ratings: Ratings, options: RunO
     if method.is_private:
         planned = _guarantee(method, ratings, n_fitting, n_all)
         claim = ClaimedRelease(planned, ratings.name or "release", options.ledger)
-    same = {"name": "objective", **facts, "budget": str(method.budget)}
+    same = {"name": "objective", **method.recorded(), "budget": str(method.budget)}
     with snapshots_of(options.checkpoint, same, ratings, lambda: fingerprint_of(ratings)) as snapshots:
         history = carry_out(snapshots, tensors, advance, is_done, options.callbacks, claim)
     n_steps = len(history) - n_fitting
