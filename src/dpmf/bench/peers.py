@@ -2,25 +2,20 @@
 
 Each runs in a process of its own: they print, warn, and want settings from the start of the process.
 
->>> ask("a peer", ["-c", "print('RESULT', [1.5, 2])"])
-[1.5, 2]
->>> ask("no_such_peer", ["-c", "import no_such_peer"]) is None
-True
+>>> from dpmf.ratings.synthetic import make
+>>> users_to_race(make(50, 40), n_factors=8)
+50
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dpmf.bench.race import Point, Race, iteration_seconds
+from dpmf.evaluation.peer_process import ask
 from dpmf.files import scratch_folder
 from dpmf.ratings import Ratings
 
@@ -130,18 +125,3 @@ def users_to_race(ratings: Ratings, n_factors: int) -> int:
     n_rows = np.arange(most + 1) + np.searchsorted(np.sort(first_met), n_ratings)
     products = float(n_factors) ** 2 * n_ratings + float(n_factors) ** 3 / 6 * n_rows
     return max(1, int(np.searchsorted(products, _MOST_PRODUCTS, side="right")) - 1)
-
-
-def ask(peer: str, arguments: list[str], environment: dict[str, str] | None = None) -> Any:
-    """Run Python with these arguments and return the JSON that it prints after the word RESULT, or None."""
-    # -P: what happens to lie in the current folder is no peer.
-    line = [sys.executable, "-P", "-W", "ignore", *arguments]
-    surroundings = {**os.environ, **(environment or {})}
-    done = subprocess.run(line, env=surroundings, capture_output=True, text=True, check=False)
-    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if results:
-        return json.loads(results[-1].removeprefix("RESULT "))
-    if f"No module named '{peer}" not in done.stderr:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        logging.getLogger(__name__).warning("no figures for %s, which failed: %s", peer, reason)
-    return None

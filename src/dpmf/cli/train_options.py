@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """What to hold out: --holdout and --split."""
+    """What to hold out: --holdout and --split, or --holdout-users."""
 
     holdout: float | None
     how: str
+    holdout_users: float | None
 
 
 @dataclass(frozen=True)
