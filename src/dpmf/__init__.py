@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+    from dpmf.methods import ALS, EASE, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
     from dpmf.methods.objective.profiles import Profiles
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ALS": "dpmf.methods",
+    "EASE": "dpmf.methods",
     "Budget": "dpmf.privacy",
     "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
@@ -52,6 +53,7 @@ _HOMES = {
 
 __all__ = [
     "ALS",
+    "EASE",
     "SGD",
     "SGLD",
     "Budget",

@@ -18,6 +18,7 @@ from dpmf.errors import InvalidArgument
 if TYPE_CHECKING:
     from dpmf.methods.als import ALS
     from dpmf.methods.base import Method
+    from dpmf.methods.ease import EASE
     from dpmf.methods.gaussian import GaussianGD
     from dpmf.methods.objective import ObjectivePerturbation
     from dpmf.methods.sgd import SGD
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _CLASSES = {  # by name, which is that of the folder, too
     "als": "ALS",
+    "ease": "EASE",
     "sgd": "SGD",
     "sgld": "SGLD",
     "gaussian": "GaussianGD",
@@ -33,7 +35,7 @@ _CLASSES = {  # by name, which is that of the folder, too
     "objective": "ObjectivePerturbation",
 }
 
-__all__ = ["ALS", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "ObjectivePerturbation", "Sketch", "configure"]
+__all__ = ["ALS", "EASE", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "ObjectivePerturbation", "Sketch", "configure"]
 
 
 class _Registry(Mapping[str, "type[Method]"]):

@@ -35,7 +35,7 @@ from dpmf.model import Model, Release
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
 
-_HEAD_CHOSEN = "The number of items in the head was not declared: it follows from the number of users as released, with noise."
+_HEAD_CHOSEN = "The size of the head was not declared: it follows from the number of users as released, with noise."
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class EASE(CertifiedMethod):
     name: ClassVar[str] = "ease"
     modes: ClassVar[tuple[str, ...]] = ("certified",)
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
-    turn: ClassVar[str] = "pass"
+    releases: ClassVar[Sequence[str]] = ("the ranking of items", "the configuration")
 
     budget: Budget = field(kw_only=True)
     head: int | None = None

@@ -17,7 +17,7 @@ MOST_HEAD = 8_000  # a matrix of 64 million numbers
 LEAST_MASS = 1_800.0  # epsilon times people, below which pairs of items are noise, and popularity gets all the budget
 SHARES = {"number of users": 0.0005, "item popularity": 0.1195, "item pairs": 0.88}
 _HEAD = 4.0  # times the root of epsilon times people
-_QUARTER, _THREE_QUARTERS = 0.25, 0.75  # up the scale: where a rating begins to count, and where it counts in full
+_QUARTER = 0.25  # up the scale: where ratings begin to count; the highest counts in full
 
 
 class Ramp(NamedTuple):
@@ -37,5 +37,4 @@ def ramp_of(scale: Scale, *, implicit: bool) -> Ramp:
     """Return the weight of a rating: for implicit feedback, always 1."""
     if implicit:
         return Ramp(-math.inf, -math.inf)
-    width = scale.hi - scale.lo
-    return Ramp(scale.lo + _QUARTER * width, scale.lo + _THREE_QUARTERS * width)
+    return Ramp(scale.lo + _QUARTER * (scale.hi - scale.lo), scale.hi)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.ease.certified import PublicEase
@@ -29,9 +31,14 @@ def ranking_of(public: PublicEase) -> Ranking:
     return make_ranking(head, found, popularity, public.ramp)
 
 
-def make_ranking(head: Any, found: ItemItem, popularity: Any, ramp: Ramp) -> Ranking:
+def make_ranking(
+    head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp
+) -> Ranking:
     """Return the ranking by an item-item matrix over the head."""
-    return Ranking(items=head, **found._asdict(), popularity=popularity, none=ramp.none, full=ramp.full)
+    threshold = max(ramp.none, 0.0) if math.isinf(ramp.none) else ramp.none
+    return Ranking(
+        items=head, **found._asdict(), popularity=popularity, threshold=threshold, lowest_weight=0.0
+    )
 
 
 def ranking_release(
