@@ -1,9 +1,13 @@
-"""Fixtures of several test files: a hand-written release, small data on disk, and the command line."""
+"""Fixtures of several test files: a hand-written release, small data on disk, the command line, threads and Ctrl-C."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -30,6 +34,8 @@ settings.register_profile("dpmf", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("dpmf")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+HANG = 600.0  # seconds after which something that should happen never will
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -126,10 +132,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         monkeypatch.setattr(sys, "argv", ["dpmf", *map(str, arguments)])
         capsys.readouterr()
         code = 0
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         printed = capsys.readouterr()
         return subprocess.CompletedProcess(sys.argv, code, printed.out, printed.err)
 
@@ -142,6 +152,90 @@ def program(tmp_path: Path) -> Command:
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "dpmf", *map(str, arguments)]
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, **options)  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, **options)  # type: ignore[call-overload,no-any-return]
 
     return run
+
+
+# The command line, which sends itself a signal at an audit event, however fast the machine is: at the n-th one of this
+# kind whose path has a name that starts so, or right after it. Ctrl-C counts even if whoever runs the tests ignores it.
+_SIGNALLED = """
+import os, signal, sys, threading
+from dpmf.cli import main
+
+number, kind, start, n, after = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5] == "True"
+del sys.argv[1:6]
+reached = []
+
+def watch(event, arguments):
+    global n
+    if reached == [threading.get_ident()]:
+        reached.append(None)
+        os.kill(os.getpid(), number)
+    elif n and event == kind and any(os.path.basename(str(path)).startswith(start) for path in arguments[:2]):
+        n -= 1
+        if n == 0:
+            reached.append(threading.get_ident())
+            if not after:
+                watch("", ())
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.addaudithook(watch)
+main()
+"""
+
+
+@pytest.fixture
+def signalled(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Return a function that runs the command line until it sends itself a signal at a place in its work.
+
+    The place is the n-th audit event of a kind, such as `os.rename`, about a path whose name starts with `start`, or
+    whatever the same thread does next.
+    """
+
+    def run(
+        *arguments: object, number: int = signal.SIGKILL, kind: str, start: str, n: int = 1, after: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        place = [int(number), kind, start, n, after]
+        words = [sys.executable, "-c", _SIGNALLED, *map(str, (*place, *arguments))]
+        scratch = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("scratch"))}  # where a kill may leave something
+        return subprocess.run(
+            words, cwd=tmp_path, env=scratch, capture_output=True, text=True, timeout=HANG, check=False
+        )
+
+    return run
+
+
+@pytest.fixture
+def no_thread_is_left() -> Iterator[None]:
+    """Fail if a thread of the engine goes on after the test; after Ctrl-C it may still be in its last task."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("dpmf-"):
+            thread.join(HANG)
+            assert not thread.is_alive(), thread.name
+
+
+@pytest.fixture
+def press_ctrl_c() -> Iterator[Callable[[], None]]:
+    """Return a function that presses Ctrl-C and returns once the main thread has been interrupted.
+
+    In the main thread itself it raises KeyboardInterrupt, even where the tests were started with Ctrl-C ignored.
+    """
+    received = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        received.set()
+        raise KeyboardInterrupt
+
+    def press() -> None:
+        main = threading.main_thread()
+        assert main.ident is not None
+        signal.pthread_kill(main.ident, signal.SIGINT)
+        if threading.current_thread() is main:
+            time.sleep(HANG)  # interrupted at once
+        assert received.wait(HANG)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    yield press
+    signal.signal(signal.SIGINT, before)

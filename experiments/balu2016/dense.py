@@ -22,7 +22,8 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.schedule import tier_at
 from dpmf.kernels.jit import fast_kernel
 from dpmf.methods.sketch.run import exact_means, ridge_of
-from dpmf.methods.sketch.table import ITEMS, USERS, unit_of
+from dpmf.methods.sketch.table import ITEMS, USERS
+from dpmf.methods.units import unit_of
 from dpmf.model import Model, Release
 from dpmf.privacy import Guarantee
 from dpmf.streams import stream_key

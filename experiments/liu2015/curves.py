@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf import SGD, SGLD, Ratings
-from dpmf.bench.peers import ask
 from dpmf.engine.resources import Resources
 from dpmf.engine.threads import run_tasks
 from dpmf.evaluation.metrics import rmse
+from dpmf.evaluation.peer_process import ask
 from dpmf.kernels.scores import predict_pairs
 from dpmf.methods import Method
 from dpmf.methods.sgld.chain import Chain

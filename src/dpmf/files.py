@@ -99,6 +99,23 @@ def _exchange(new: Path, path: Path) -> None:
     shutil.rmtree(old)
 
 
+@contextlib.contextmanager
+def scratch_folder(purpose: str) -> Iterator[Path]:
+    """Yield a new folder among the temporary files, for its owner alone, that is removed when the block ends.
+
+    Ctrl-C while it is being removed does not leave the rest behind: the removal then starts over.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"dpmf-{purpose}-"))
+    try:
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
 def scratch_file(folder: Path) -> IO[bytes]:
     """Return a file without a name, on the disk of a folder; elsewhere if that may only be read.
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,7 +58,7 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
         (("--epsilons", "0"), "should be above 0"),
         (("--epsilons", "nan"), "should be above 0"),
         (("--modes", "proven"), "choose from certified,paper"),
-        (("--methods", "als", "--modes", "paper"), "add certified to --modes"),
+        (("--methods", "als", "--modes", "paper"), "add certified to the modes"),
         (("--holdout", "2"), "not a fraction"),
         (("--repeats", "0"), "--repeats"),
         (("--threads", "0"), "n_threads=0"),
@@ -106,23 +104,16 @@ def test_if_no_private_run_ends_the_command_has_failed(command: Command, data_fo
     assert "did not end" in (out / "report.html").read_text().lower()
 
 
-def test_an_interrupted_comparison_resumes(data_folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "one"
-    line = f"-m dpmf compare {data_folder} --methods als --epsilons 1,2,3,4,5,6,7,8,9,10 --repeats 10 --out {out}"
-    words = [sys.executable, *line.split(), *QUICK]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and _rows_in(out) <= 5:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=300)
-    assert process.returncode == 130
-    assert said.strip().splitlines()[-1].startswith("dpmf: interrupted")
-    kept = Table(out / "runs.csv").rows()
-    assert 5 < len(kept) < 130
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=600, check=True)
-    assert len(json.loads(done.stdout)["rows"]) == 130
-    assert [row.rmse for row in Table(out / "runs.csv").rows()[: len(kept)]] == [row.rmse for row in kept]
-
-
-def _rows_in(folder: Path) -> int:
-    return len(Table(folder / "runs.csv").rows()) if (folder / "runs.csv").exists() else 0
+def test_an_interrupted_comparison_resumes(
+    program: Command, signalled: Command, data_folder: Path, tmp_path: Path
+) -> None:
+    words = ["compare", data_folder, "--methods", "als", "--epsilons", "1,2,3", "--repeats", 3, "--out", "one", *QUICK]
+    done = signalled(*words, number=signal.SIGINT, kind="open", start="runs.csv", n=12)
+    assert done.returncode == 130
+    assert done.stderr.strip().splitlines()[-1].startswith("dpmf: interrupted")
+    table = Table(tmp_path / "one" / "runs.csv")
+    kept = table.rows()
+    assert 5 < len(kept) < 18
+    done = program(*words, "--json", check=True)
+    assert len(json.loads(done.stdout)["rows"]) == 18
+    assert [row.rmse for row in table.rows()[: len(kept)]] == [row.rmse for row in kept]

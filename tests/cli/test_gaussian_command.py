@@ -75,7 +75,7 @@ def test_without_a_guarantee_it_resumes_to_the_same_bytes(command: Command, data
         (("--method", "gaussian", "--epsilon", "1", "--set", "tolerance=1e-4"), "tolerance means nothing"),
         (("--method", "gaussian", "--epsilon", "inf", "--set", "clip=2"), "clip means nothing with an infinite"),
         (("--method", "gaussian", "--epsilon", "inf", "--chains", "2"), "--chains is for sgld"),
-        (("--method", "gaussian", "--epsilon", "inf", "--memory", "1k"), "--memory cannot stream gaussian here"),
+        (("--method", "gaussian", "--epsilon", "inf", "--memory", "1k"), "gaussian cannot be streamed here"),
         (("--method", "gaussian", "--epsilon", "inf", "--feedback", "implicit"), "gaussian learns from ratings only"),
         ((*PAPER, "--epsilon", "5", "--set", "centering=median"), "centering='median' is not known"),
         ((*PAPER, "--epsilon", "5", "--delta", "2"), "delta=2"),

@@ -32,6 +32,7 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
     report = json.loads(command("simulate", *asked, "--out", out, "--json").stdout)
     assert set(report) >= RELIED_ON
     assert (report["mode"], report["certified"], report["epsilon"], report["unit"]) == ("paper", False, 5, "rating")
+    assert report["method"] == "objective"
     assert report["rounds"] == int(options[options.index("--rounds") + 1])
     assert 0 < report["rmse"] < 4
     assert report["guarantee"]["assumptions"]
@@ -44,6 +45,7 @@ def test_claims_of_all_scenarios(command: Command, data_folder: Path, tmp_path: 
     verdict = json.loads(command("verify", out, "--json").stdout)
     assert (verdict["certified"], verdict["ok"]) == (False, True)
     shown = command("simulate", *asked).stdout
+    assert "rounds of objective with" in shown
     assert "paper claim, not certified" in shown
     assert ("no finite epsilon is proven" in shown) == is_protocol
 
@@ -61,6 +63,7 @@ def test_certified_against_both(command: Command, data_folder: Path, tmp_path: P
     assert "more than the cap" in again.stderr
     assert set(report) >= RELIED_ON
     assert (report["mode"], report["certified"], report["unit"], report["delta"]) == ("certified", True, "user", 1e-6)
+    assert report["method"] == "als"
     assert "Against the third party" in report["against_third_party"]
     assert "certified" in report["against_recommender"]
     verdict = json.loads(command("verify", out, "--json").stdout)

@@ -52,10 +52,10 @@ def test_what_makes_no_sense_is_refused(command: Command, data_folder: Path) -> 
     for options, words in (
         (SKETCH, "needs --epsilon"),
         ((*SKETCH, "--epsilon", "inf", "--chains", "2"), "--chains is for sgld"),
-        ((*SKETCH, "--epsilon", "inf", "--memory", "1k"), "--memory cannot stream sketch here: a run without privacy"),
+        ((*SKETCH, "--epsilon", "inf", "--memory", "1k"), "sketch cannot be streamed here: a run without privacy"),
         ((*SKETCH, "--epsilon", "inf", "--set", "depth=99"), "depth=99"),
         ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--neighbours", "replace"), "rating that is added"),
-        ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--delta", "1e-3"), "--delta means nothing"),
+        ((*SKETCH, "--epsilon", "4", "--mode", "paper", "--delta", "1e-3"), "delta means nothing"),
         ((*SKETCH, "--epsilon", "4", "--set", "sampling_rate=x"), "sampling_rate='x'"),
         ((*SKETCH, "--epsilon", "inf", "--set", "width=50", "--set", "gain=7"), "leave one out"),
     ):

@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from dpmf.compare.plots.accuracy import METRICS, accuracy_against_epsilon, accuracy_figure, reference_lines, units_with
+from dpmf.compare.plots.accuracy import (
+    METRICS,
+    accuracy_against_epsilon,
+    accuracy_figure,
+    accuracy_series,
+    reference_lines,
+    same_budget_line,
+    units_with,
+)
 from dpmf.compare.results import Row
 from dpmf.errors import InvalidArgument
 
-from .measured import claimed
+from .measured import certified, claimed
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 
@@ -133,4 +141,25 @@ def test_unknown_figures_and_units_are_refused() -> None:
         accuracy_against_epsilon(ROWS, metric="speed")
     with pytest.raises(InvalidArgument, match="unit='item'"):
         accuracy_against_epsilon(ROWS, unit="item")
-    assert set(METRICS) == {"rmse", "mae", "recall", "ndcg", "kld"}
+    ranking = {"ndcg@10", "ndcg@100", "recall@20", "recall@50"}
+    assert set(METRICS) == {"rmse", "mae", "recall", "ndcg", "kld"} | ranking
+
+
+def test_new_users_have_intervals_and_a_line_of_popularity_under_the_same_budget() -> None:
+    def figures(mean: float) -> dict[str, Any]:
+        return {"ndcg@100": mean, "ndcg@100_interval": [mean - 0.125, mean + 0.0625]}
+
+    rows = [
+        *(certified("als", epsilon, ranking=figures(0.5)) for epsilon in (1.0, 5.0)),
+        *(Row("private-popular", "none", epsilon, 0, 0, ranking=figures(0.2)) for epsilon in (1.0, 5.0)),
+        Row("popular", "none", math.inf, 0, 0, ranking=figures(0.25)),
+        Row("exact-ease", "none", math.inf, 0, 0, ranking=figures(0.4)),
+    ]
+    (line,) = accuracy_series(rows, "ndcg@100", "user")
+    assert (line.least, line.most, line.intervals) == ([0.375] * 2, [0.5625] * 2, True)
+    assert reference_lines(rows, "ndcg@100") == {"popular": 0.25, "exact-ease": 0.4}
+    popular = same_budget_line(rows, "ndcg@100")
+    assert popular is not None
+    assert (popular.epsilons, popular.means) == ([1.0, 5.0], [0.2, 0.2])
+    labels = accuracy_against_epsilon(rows, "ndcg@100").get_legend_handles_labels()[1]
+    assert labels == ["als, certified", "popular, same budget", "most popular, not private", "EASE, not private"]

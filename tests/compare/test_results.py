@@ -39,6 +39,7 @@ FULL = replace(
         by_popularity=[[0.01, 3, None]],
         by_activity=[[0.01, 3, 0.5]],
         spectrum=[3.0, 0.1],
+        ranking={"users": 9, "ndcg@100": 0.25, "ndcg@100_interval": [0.2, 0.3], "tail@20": None},
     ),
     seed=7,
 )
@@ -56,6 +57,18 @@ def test_what_was_written_is_read(table: Table) -> None:
         table.append(row)
     assert table.rows() == [FULL, bare]
     assert all(getattr(FULL, one.name) not in (None, [], {}) for one in fields(Row) if one.name != "error")
+
+
+def test_tables_without_the_column_of_rankings_stay_as_they_are(table: Table) -> None:
+    table.append(FULL)
+    with table.path.open(newline="") as file:
+        names, cells = csv.reader(file)
+    place = names.index("ranking")
+    with table.path.open("w", newline="") as file:
+        for line in (names, cells):
+            csv.writer(file, lineterminator="\n").writerow(line[:place] + line[place + 1 :])
+    table.append(certified("als", 2.0, rmse=0.9))
+    assert table.rows() == [replace(FULL, ranking={}), certified("als", 2.0, rmse=0.9)]
 
 
 def test_an_error_of_two_lines_stays_one_row(table: Table) -> None:

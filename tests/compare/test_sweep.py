@@ -53,7 +53,7 @@ def test_every_method_is_run_in_the_modes_it_has() -> None:
     [
         (["svd"], ["certified"], "not known"),
         (["als"], ["paper"], "als has no mode paper here: add certified"),
-        (["objective"], ["certified"], "give --profiles"),
+        (["objective"], ["certified"], "give profiles"),
     ],
 )
 def test_what_cannot_be_run_is_refused(methods: list[str], modes: list[str], words: str) -> None:

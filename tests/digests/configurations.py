@@ -20,9 +20,11 @@ import numpy as np
 
 from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, ObjectivePerturbation, Profiles, Release, Sketch
 from dpmf.engine.checkpoints import machine_identity
+from dpmf.engine.store import StoredRatings
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
+from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
 
 Settings = dict[str, Any]
@@ -30,6 +32,7 @@ STORED = Path(__file__).with_name("digests.json")
 _PUBLIC: Settings = {"items_public": False, "seed": 3}
 _NOT_PRIVATE, _USER = Budget(math.inf, 1e-6, "user", "add-remove"), Budget(4.0, 1e-6, "user", "add-remove")
 _REPLACED, _RATING = Budget(4.0, 1e-6, "user", "replace"), Budget(4.0, 1e-6, "rating", "replace")
+_ADDED = Budget(4.0, 1e-6, "rating", "add-remove")
 _SEEDED: Settings = {**_PUBLIC, "noise_seed": 7}
 _UNSEEDED: Settings = {**_PUBLIC, "noise_seed": None}
 
@@ -95,6 +98,7 @@ METHODS: dict[str, Method] = {
     "gaussian paper": GaussianGD(**_CLAIMED, **_SEEDED, budget=_USER),
     "gaussian certified": GaussianGD(**_GAUSSIAN, **_SEEDED, budget=_USER),
     "sketch": Sketch(**_SKETCH, **_UNSEEDED, budget=_NOT_PRIVATE),
+    "sketch paper": Sketch(**{**_SKETCH, "biases": "means"}, **_UNSEEDED, budget=_ADDED),
     "sketch certified": Sketch(**_CELLS, **_SEEDED, budget=_USER),
     "objective paper": ObjectivePerturbation(**_OBJECTIVE, **_SEEDED, budget=_RATING),
     "objective certified": ObjectivePerturbation(**_VALUES, **_SEEDED, budget=_RATING),
@@ -117,11 +121,25 @@ def _trained(name: str) -> Release:
     return method.fit(data, n_threads=2, **more).release
 
 
+def _streamed() -> Release:
+    with TemporaryDirectory() as folder:
+        stored = StoredRatings.build(MemorySource(ratings()), Path(folder) / "store", memory=1 << 16)
+        return METHODS["als certified"].fit(stored, n_threads=2).release
+
+
+def _personal() -> Release:
+    data = ratings()
+    budgets = {data.user_ids[place]: epsilon for place, epsilon in ((0, 0.0), (1, 0.5), (2, 2.0))}
+    return METHODS["als certified"].fit(data, n_threads=2, user_budgets=budgets).release
+
+
 def _federated() -> Release:
     return simulate_certified(ratings(), CertifiedScenario(_USER, **SCENARIO)).model.release
 
 
 RELEASES: dict[str, Callable[[], Release]] = {name: partial(_trained, name) for name in METHODS}
+RELEASES["als certified, streamed"] = _streamed
+RELEASES["als certified, personal budgets"] = _personal
 RELEASES["federated certified"] = _federated
 
 

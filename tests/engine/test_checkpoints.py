@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import stat
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +24,8 @@ from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
 
 IDENTITY = {"method": "test"}
 
@@ -186,20 +185,21 @@ def test_a_plan_that_cannot_be_kept_is_refused(tmp_path: Path, plan: dict[str, f
         Checkpoint(tmp_path, **plan)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("epochs", "limit"), [(600, []), (200, ["--memory", "20kB"])])
-def test_killed_at_any_moment_a_run_ends_with_the_same_bits(tmp_path: Path, epochs: int, limit: list[str]) -> None:
-    command = f"{sys.executable} -m dpmf train synthetic --method sgd --factors 8 --epochs {epochs} --out".split()
-    subprocess.run([*command, f"{tmp_path}/whole"], check=True, capture_output=True)
-    resumable = [*command, f"{tmp_path}/resumed", "--checkpoint", f"{tmp_path}/run", "--resume", *limit]
-    for seconds in (0.05, 0.2):
-        running = subprocess.Popen(resumable, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        began = time.monotonic()
-        while running.poll() is None and not list(tmp_path.glob("run/epoch-*")) and time.monotonic() - began < 300:
-            time.sleep(0.01)
-        time.sleep(seconds)
-        os.kill(running.pid, signal.SIGKILL)
-        assert running.wait() == -signal.SIGKILL, "the run was over before it could be killed"
+@pytest.mark.parametrize("limit", [[], ["--memory", "20kB"]])
+def test_killed_at_a_snapshot_a_run_ends_with_the_same_bits(
+    program: Program, signalled: Program, tmp_path: Path, limit: list[str]
+) -> None:
+    command = ["train", "synthetic", "--method", "sgd", "--factors", "8", "--epochs", "12", "--out"]
+    program(*command, "whole", check=True)
+    resumable = [*command, "resumed", "--checkpoint", "run", "--resume", *limit]
+    for kind, after, n_snapshots in (
+        ("os.rename", True, 1),  # the first snapshot is in place
+        ("os.rename", False, 1),  # the second is written but for its name
+        ("shutil.rmtree", False, 2),  # the second is in place, and the first not yet removed
+    ):
+        assert signalled(*resumable, kind=kind, start="epoch-", after=after).returncode == -signal.SIGKILL
+        assert len(list(tmp_path.glob("run/epoch-*"))) == n_snapshots
         assert not (tmp_path / "resumed").exists()
-    subprocess.run(resumable, check=True, capture_output=True)
+    program(*resumable, check=True)
     for name in ("release.safetensors", "release.json"):
         assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

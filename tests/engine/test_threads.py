@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import _thread
-import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dpmf.engine import threads
-from dpmf.engine.threads import _container_limit, available_cpus, run_tasks, thread_count
+from dpmf.engine.threads import _container_limit, available_cpus, run_tasks, run_workers, thread_count
 from dpmf.errors import InvalidArgument
 
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 SEVERAL = pytest.mark.parametrize("n_threads", [1, 2, 4])
-
-
-def our_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("dpmf-")]
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    yield
-    deadline = time.monotonic() + 1
-    while our_threads() and time.monotonic() < deadline:  # after Ctrl-C a thread may still be in its last task
-        time.sleep(0.01)
-    assert not our_threads()
-
-
-@pytest.fixture
-def _ctrl_c_raises() -> Iterator[None]:
-    """Make Ctrl-C raise KeyboardInterrupt even where the tests were started with it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("n_threads", [0, -3])
@@ -89,37 +67,56 @@ def test_tasks_run_at_the_same_time() -> None:
     together = threading.Barrier(3)
 
     def work(task: int) -> None:
-        together.wait(timeout=10)
+        together.wait(timeout=600)
 
     run_tasks(work, 3, n_threads=3)
 
 
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> list[threading.Event]:
+    """Return a list that gets the event by which `run_tasks` tells its threads to stop."""
+    events: list[threading.Event] = []
+
+    def run(loop: Callable[[threading.Event, int], None], n_threads: int) -> None:
+        def noting(event: threading.Event, number: int) -> None:
+            events.append(event)
+            loop(event, number)
+
+        run_workers(noting, n_threads)
+
+    monkeypatch.setattr(threads, "run_workers", run)
+    return events
+
+
 @SEVERAL
-def test_an_error_in_a_task_is_raised_and_stops_the_rest(n_threads: int) -> None:
+def test_an_error_in_a_task_is_raised_and_stops_the_rest(n_threads: int, stopped: list[threading.Event]) -> None:
     done = []
 
     def work(task: int) -> None:
         if task == 2:
             raise ZeroDivisionError("task 2")
-        time.sleep(0.001)
+        assert task < 2 or stopped[0].wait(timeout=600)
         done.append(task)
 
     with pytest.raises(ZeroDivisionError, match="task 2"):
         run_tasks(work, 1000, n_threads)
-    assert len(done) < 500
+    assert len(done) <= 1 + n_threads  # two before, and one in progress on every other thread
 
 
 @SEVERAL
-@pytest.mark.usefixtures("_ctrl_c_raises")
-def test_ctrl_c_stops_tasks(n_threads: int) -> None:
+def test_ctrl_c_stops_tasks(n_threads: int, stopped: list[threading.Event], press_ctrl_c: Callable[[], None]) -> None:
     done = []
+    pressed = threading.Lock()
 
     def work(task: int) -> None:
-        if task == 20:
-            _thread.interrupt_main()
-        time.sleep(0.005)
+        if task >= 20:
+            if pressed.acquire(blocking=False):
+                press_ctrl_c()
+            if threading.current_thread() is threading.main_thread():
+                time.sleep(600)  # until it is interrupted; not in an event, which that might leave locked
+            assert stopped[0].wait(timeout=600)
         done.append(task)
 
     with pytest.raises(KeyboardInterrupt):
         run_tasks(work, 1000, n_threads)
-    assert len(done) < 500
+    assert len(done) < 20 + n_threads  # those before, and one in progress on every other thread

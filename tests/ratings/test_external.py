@@ -73,7 +73,7 @@ def test_without_times_the_row_decides(tmp_path: Path) -> None:
 def test_a_scale_must_be_known_beforehand(tmp_path: Path) -> None:
     table("text").write_csv(tmp_path / "ratings.csv")
     with (
-        pytest.raises(InvalidArgument, match="--scale"),
+        pytest.raises(InvalidArgument, match="give scale="),
         stream(tmp_path / "ratings.csv", tmp_path),
     ):
         pass

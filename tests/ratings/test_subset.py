@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument
 from dpmf.ratings import Ratings
-from dpmf.ratings.subset import random_items
+from dpmf.ratings.subset import keep_users, random_items, select_users
 from dpmf.ratings.synthetic import make
 
 
@@ -35,6 +36,15 @@ def test_people_without_ratings_may_stay() -> None:
     part = random_items(whole, 1, seed=3, keep_people=True)
     assert list(part.user_ids) == list(whole.user_ids)
     assert triples(part) == triples(random_items(whole, 1, seed=3))
+
+
+def test_users_can_be_marked_or_named() -> None:
+    whole = make(60, 40)
+    kept = np.arange(60) % 3 == 1
+    marked, named = keep_users(whole, kept), select_users(whole, np.flatnonzero(kept))
+    assert triples(marked) == triples(named)
+    assert marked.user_ids == named.user_ids
+    assert (marked.indptr == named.indptr).all()
 
 
 def test_the_seed_chooses() -> None:

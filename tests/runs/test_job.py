@@ -55,7 +55,7 @@ def test_a_limit_is_refused_exactly_where_nothing_streams(method: Method, data_f
     if method.streams:
         plan.check()
         return
-    with pytest.raises(InvalidArgument, match=f"--memory cannot stream {method.name} here.*certified run"):
+    with pytest.raises(InvalidArgument, match=f"{method.name} cannot be streamed here.*certified run"):
         plan.check()
 
 

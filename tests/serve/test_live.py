@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,14 +47,18 @@ def test_a_new_release_is_served_and_a_damaged_one_is_not(
 
 
 def test_a_release_copied_file_by_file_is_served_once_complete(
-    folder: Path, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    release: Release,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(live_module, "_INTERVAL", 0.02)
     replace(release, guarantee=CERTIFIED, item_biases=release.item_biases - 1).save(tmp_path / "next")
     with TestClient(application(folder)) as client:
         before = client.get("/about.json").content
         (folder / "release.json").write_bytes((tmp_path / "next" / "release.json").read_bytes())
-        time.sleep(0.2)
+        wait_for(lambda: "is ignored, the old one stays" in caplog.text)
         assert client.get("/about.json").content == before  # half of it is no release
         (folder / "release.safetensors").write_bytes((tmp_path / "next" / "release.safetensors").read_bytes())
         wait_for(lambda: client.get("/about.json").content != before)
@@ -94,4 +97,5 @@ def test_requests_succeed_while_the_release_is_replaced_repeatedly(
                 if named[names[0]] == hashlib.sha256(facts).hexdigest():  # else it was replaced in between
                     assert named[names[1]] == hashlib.sha256(tensors).hexdigest()
                 seen.add(about)
+            wait_for(lambda: client.get(f"/{names[0]}").content == (folder / "release.json").read_bytes())
     assert len(seen) > 2

@@ -90,7 +90,7 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Any, address: str, width: 
         visitor.rate("Film 3", 5)
         for view in ("discover", "ratings", "map", "privacy"):
             visitor.go(view)
-            page.wait_for_timeout(50)
+            page.wait_for_selector(f"#{view}:visible")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, view
             wide = page.evaluate(
                 """width => [...document.querySelectorAll("main *, header *, nav *")]

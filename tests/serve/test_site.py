@@ -118,7 +118,7 @@ def test_what_is_not_certified_is_refused_unless_accepted(
     release: Release, guarantee: Guarantee, tmp_path: Path
 ) -> None:
     replace(release, guarantee=guarantee).save(tmp_path / "release")
-    with pytest.raises(NotCertified, match="--accept-unproven"):
+    with pytest.raises(NotCertified, match="accept_unproven=True"):
         site_files(tmp_path / "release")
     about = json.loads(site_files(tmp_path / "release", accept_unproven=True)["about.json"])
     assert (about["certified"], about["guess"]) == (False, None)

@@ -18,7 +18,7 @@ class Visitor:
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
-        self.context.set_default_timeout(30_000)  # milliseconds; machines may be busy
+        self.context.set_default_timeout(300_000)  # milliseconds; machines may be busy
         self.page = self.context.new_page()
         self.address = address
         self.complaints: list[str] = []

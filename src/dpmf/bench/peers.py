@@ -2,26 +2,21 @@
 
 Each runs in a process of its own: they print, warn, and want settings from the start of the process.
 
->>> ask("a peer", ["-c", "print('RESULT', [1.5, 2])"])
-[1.5, 2]
->>> ask("no_such_peer", ["-c", "import no_such_peer"]) is None
-True
+>>> from dpmf.ratings.synthetic import make
+>>> users_to_race(make(50, 40), n_factors=8)
+50
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dpmf.bench.race import Point, Race, iteration_seconds
+from dpmf.evaluation.peer_process import ask
+from dpmf.files import scratch_folder
 from dpmf.ratings import Ratings
 
 _LIBMF_ITERATIONS = (1, 4)  # the difference of two runs is the time of iterations alone, without set-up
@@ -70,8 +65,8 @@ def libmf_speed(ratings: Ratings, n_factors: int, n_threads: int, library: Path 
         library: a build of LIBMF to use instead of the one that comes with the PyPI package.
     """
     environment = {"LIBMF_OBJ": str(library)} if library is not None else {}
-    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
-        path = Path(folder) / "ratings.npy"
+    with scratch_folder("bench") as folder:
+        path = folder / "ratings.npy"
         np.save(path, np.c_[ratings.users, ratings.items, ratings.values].astype(np.float32))
         arguments = [str(path), *map(str, (n_factors, n_threads, *_LIBMF_ITERATIONS))]
         seconds = ask("libmf", ["-c", _LIBMF_PROGRAM, *arguments], environment)
@@ -111,8 +106,8 @@ def _race(ratings: Ratings, n_factors: int, n_threads: int) -> tuple[int, Race] 
     # A weight is a rating, or how far it is above the lowest where that is below zero.
     weights = ratings.values[:end] - np.float32(min(ratings.scale.lo, 0.0))
     settings = json.dumps({"n_factors": n_factors, "n_threads": n_threads, "seconds": _MOST_SECONDS})
-    with tempfile.TemporaryDirectory(prefix="dpmf-bench-") as folder:
-        path = Path(folder) / "ratings.npz"
+    with scratch_folder("bench") as folder:
+        path = folder / "ratings.npz"
         np.savez(path, users=users, items=ratings.items[:end], values=weights)
         # implicit asks for one thread of BLAS, since it has threads of its own.
         points = ask("implicit", ["-c", _RACE_PROGRAM, str(path), settings], {"OPENBLAS_NUM_THREADS": "1"})
@@ -130,18 +125,3 @@ def users_to_race(ratings: Ratings, n_factors: int) -> int:
     n_rows = np.arange(most + 1) + np.searchsorted(np.sort(first_met), n_ratings)
     products = float(n_factors) ** 2 * n_ratings + float(n_factors) ** 3 / 6 * n_rows
     return max(1, int(np.searchsorted(products, _MOST_PRODUCTS, side="right")) - 1)
-
-
-def ask(peer: str, arguments: list[str], environment: dict[str, str] | None = None) -> Any:
-    """Run Python with these arguments and return the JSON that it prints after the word RESULT, or None."""
-    # -P: what happens to lie in the current folder is no peer.
-    line = [sys.executable, "-P", "-W", "ignore", *arguments]
-    surroundings = {**os.environ, **(environment or {})}
-    done = subprocess.run(line, env=surroundings, capture_output=True, text=True, check=False)
-    results = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if results:
-        return json.loads(results[-1].removeprefix("RESULT "))
-    if f"No module named '{peer}" not in done.stderr:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        logging.getLogger(__name__).warning("no figures for %s, which failed: %s", peer, reason)
-    return None

@@ -28,9 +28,9 @@ from dpmf.engine.local import ThreadExecutor
 from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.sgd import Step, sgd_block
-from dpmf.methods.als.plain import USUAL_WIDTH
 from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.methods.sgd.descent import Descent
+from dpmf.methods.units import unit_of
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
@@ -107,7 +107,7 @@ def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: i
 
 def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) -> Callable[[int], float]:
     """Return a function that runs an epoch on a number of threads and returns its updates per second."""
-    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+    unit = unit_of(ratings.scale)
     state = Descent.start(
         grid,
         ratings.user_ids.keys,

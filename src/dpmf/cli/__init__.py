@@ -42,6 +42,13 @@ _COMMANDS = {
     "doctor": "dpmf.cli.doctor",
 }
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 prints the help by itself
+_OPTIONS = {  # what the library calls an argument, and how it is given here
+    "scale=(1, 5)": "--scale 1:5",
+    "items=…": "--items",
+    "items_public=True": "--items-public",
+    "accept_unproven=True": "--accept-unproven",
+    "(public=True)": "(--profiles-public)",
+}
 _FAILED = 1
 _INTERRUPTED = 130
 
@@ -71,14 +78,28 @@ def dpmf() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Do as Ctrl-C does, also where a script has told its background jobs to ignore that."""
+    """Raise KeyboardInterrupt, unless one is on its way already: what cleans up after it must not be cut short.
+
+    An interrupt that got lost, as in a finalizer, is no longer on its way, so the next signal raises another.
+    """
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return
+        error = error.__context__
     raise KeyboardInterrupt
+
+
+def _handle_signals() -> None:
+    """Let a polite kill clean up like Ctrl-C: temporary folders may hold people's ratings."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a script has its background jobs ignore it
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def main() -> None:
     """Run the program: one line and a non-zero exit for everything that goes wrong."""
-    # A polite kill cleans up like Ctrl-C: temporary folders may hold people's ratings.
-    signal.signal(signal.SIGTERM, _interrupt)
+    _handle_signals()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a sign that the terminal cannot show is no reason to fail
     try:
@@ -89,8 +110,10 @@ def main() -> None:
             sys.exit(error.exit_code)
         _fail(error.format_message(), error.exit_code)
     except DpmfError as error:
-        _fail(str(error), _FAILED)
+        _fail(_with_options(str(error)), _FAILED)
     except (KeyboardInterrupt, click.Abort):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # all is cleaned up, and only the interpreter is left to end
         _fail("interrupted; nothing half-written was left behind", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, as other tools do.
@@ -102,6 +125,12 @@ def main() -> None:
         hint = ": free some space and run the command again" if error.errno == errno.ENOSPC else ""
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"{error.strerror or error}{where}{hint}", _FAILED)
+
+
+def _with_options(message: str) -> str:
+    for argument, option in _OPTIONS.items():
+        message = message.replace(argument, option)
+    return message
 
 
 def _fail(message: str, code: int) -> None:

@@ -15,6 +15,7 @@ from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, data_options, parse_settings, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
+from dpmf.cli.protocol import ProtocolOptions, protocol_options
 from dpmf.errors import InvalidArgument
 from dpmf.methods import METHODS
 
@@ -58,7 +59,7 @@ class _Repeated:
     default="0.5,1,2,5,10,20",
     show_default=True,
     metavar="E,…",
-    help="Privacy budgets; inf runs a method without privacy.",
+    help="Privacy budgets; 'inf' means not private.",
 )
 @click.option(
     "--delta",
@@ -99,7 +100,7 @@ class _Repeated:
     type=click.IntRange(0, (1 << 63) - 2000),
     default=0,
     show_default=True,
-    help="Of the first split and start; further repeats have the next. Noise is never seeded.",
+    help="Determines the first split and start; further repeats have the next. Noise is never seeded.",
 )
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option(
@@ -115,14 +116,16 @@ class _Repeated:
     metavar="DIR",
     help="Folder for rows and report, comparison-NAME by default; what it has is not run again.",
 )
+@protocol_options
 @data_options
 @json_option
-@grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions)
+@grouped(asked=_Asked, repeated=_Repeated, profiles=ProfileOptions, protocol=ProtocolOptions)
 def compare(
     data: str,
     asked: _Asked,
     repeated: _Repeated,
     profiles: ProfileOptions,
+    protocol: ProtocolOptions,
     threads: int | None,
     jobs: int | None,
     out: Path | None,
@@ -134,6 +137,7 @@ def compare(
     Runs every method at every epsilon, several times, and writes rows as they come. After an interruption, the same
     command resumes.
     """
+    protocol.check({"holdout": "--holdout", "how": "--split"})
     check_holdout(repeated.holdout, repeated.how)
     from dpmf.compare.comparison import Comparison
     from dpmf.compare.report import write_report
@@ -151,6 +155,7 @@ def compare(
         items_public=asked.items_public,
         settings=_settings(asked.settings),
         profiles=read_profiles(profiles, asked.delta),
+        new_users=protocol.new_users(repeated.seed) if protocol.for_new_users else None,
     )
     thread_count(threads)
     if jobs is not None and jobs < 1:
@@ -196,7 +201,7 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 
     points = [{name: value for name, value in asdict(point).items() if name != "rows"} for point in summarize(rows)]
     return {
-        "rows": [asdict(row) for row in rows],
+        "rows": [row.to_json() for row in rows],
         "points": points,
         "report": str(report),
         "picture": None if picture is None else str(picture),
@@ -205,13 +210,15 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 
 
 def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
-    from dpmf.compare.report.tables import BRIEF, brief, by_guarantee
+    from dpmf.compare.report.tables import BRIEF, BRIEF_RANKED, brief, brief_ranked, by_guarantee
     from dpmf.compare.summary import summarize
 
     points = summarize(rows)
-    for guarantee, cells in by_guarantee(points, brief).items():
+    for_new_users = any(row.ranking for row in rows)
+    columns, cells_of = (BRIEF_RANKED, brief_ranked) if for_new_users else (BRIEF, brief)
+    for guarantee, cells in by_guarantee(points, cells_of).items():
         heading = guarantee.text[0].upper() + guarantee.text[1:]
-        print_table(heading, BRIEF, [[cell.text for cell in row] for row in cells])
+        print_table(heading, columns, [[cell.text for cell in row] for row in cells])
     for point in points:
         for error in point.errors:
             say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")
@@ -251,7 +258,7 @@ def _epsilons(given: str) -> list[float]:
         raise InvalidArgument(f"--epsilons {given!r} should be numbers with commas between, such as 0.5,1,5") from None
     for epsilon in epsilons:
         if not epsilon > 0:
-            raise InvalidArgument(f"--epsilons {given!r}: {epsilon:g} should be above 0, or inf for not private")
+            raise InvalidArgument(f"--epsilons {given!r}: {epsilon:g} should be above 0; inf means not private")
     return epsilons
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +115,7 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **given: Any) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
     from dpmf.engine.store import StoredRatings, check_store_replaceable
+    from dpmf.files import scratch_folder
     from dpmf.ratings import Ratings
     from dpmf.ratings.store.pieces import MemorySource
     from dpmf.runs.streamed import open_ratings
@@ -125,9 +125,9 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     if Path(source).exists() and (here.is_relative_to(target) or target.is_relative_to(here)):
         raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
     limit = sys.maxsize if memory is None else parse_size(memory)
-    with progress("ingesting", None), tempfile.TemporaryDirectory(prefix="dpmf-ingest-") as scratch:
+    with progress("ingesting", None), scratch_folder("ingest") as scratch:
         options = parse_data_options(**given)
-        with open_ratings(source, memory=limit, n_factors=0, scratch=Path(scratch), options=options) as found:
+        with open_ratings(source, memory=limit, n_factors=0, scratch=scratch, options=options) as found:
             store = StoredRatings.build(MemorySource(found) if isinstance(found, Ratings) else found, folder)
     if as_json:
         print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
@@ -143,7 +143,7 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
 @click.option("--ratings", type=int, metavar="N", help="Number of ratings; that of --like by default.")
 @click.option("--users", type=int, metavar="N", help="Number of users; that of --like by default.")
 @click.option("--items", type=int, metavar="N", help="Number of items; that of --like by default.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the ratings.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the ratings.")
 @json_option
 def make(
     folder: Path, like: str, ratings: int | None, users: int | None, items: int | None, seed: int, as_json: bool

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, data_options, read_ratings, split_option
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
+from dpmf.cli.protocol import ProtocolOptions, protocol_options, said_of
+from dpmf.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from dpmf.evaluation.new_users import NewUsers
+    from dpmf.model import Release
+    from dpmf.privacy import Budget, Guarantee
+    from dpmf.ratings import Ratings
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What to hold out, and how to test on it."""
+
+    holdout: float
+    how: str
+    seed: int
+    k: int
+    least_ratings: int
 
 
 @click.command()
@@ -16,7 +38,7 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
 @click.argument("data")
 @click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
 @split_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes the split.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, or who is held out.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the ranked lists.")
 @click.option(
     "--least-ratings",
@@ -27,42 +49,107 @@ from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, 
     help="Test only on users and items with at least N other ratings.",
 )
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@protocol_options
+@click.option("--peers", is_flag=True, help="For new users: also rank by popularity, exact and private, and by EASE.")
 @data_options
 @json_option
+@grouped(asked=_Asked, protocol=ProtocolOptions)
 def evaluate(
     release: Path,
     data: str,
-    holdout: float,
-    how: str,
-    seed: int,
-    k: int,
-    least_ratings: int,
+    asked: _Asked,
+    protocol: ProtocolOptions,
+    peers: bool,
     threads: int | None,
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Evaluate a saved RELEASE on DATA: fold every user in on part of their ratings, test on the rest."""
-    check_holdout(holdout, how)
-    from dpmf.evaluation import baseline_errors
-    from dpmf.evaluation import evaluate as measure
-    from dpmf.evaluation.accuracy import popularity_figures
-    from dpmf.evaluation.leak import frequent
-    from dpmf.evaluation.metrics import rmse
+    """Evaluate a saved RELEASE on DATA: fold users in on part of their ratings, test on the rest.
+
+    With --protocol new-users, the people that --seed chooses are ranked for: those that `dpmf train --holdout-users`
+    with the same seed held out. A release that was trained on them looks better than it is.
+    """
+    protocol.check({"holdout": "--holdout", "how": "--split", "k": "-k", "least_ratings": "--least-ratings"})
+    if peers and not protocol.for_new_users:
+        raise InvalidArgument("--peers rank for new users: add --protocol new-users")
+    check_holdout(asked.holdout, asked.how)
     from dpmf.model import Release
 
     loaded = Release.load(release)
     with progress("evaluating", None):
         ratings = read_ratings(data, release=loaded, **reading)
-        known, test = ratings.split(holdout, seed=seed, how=how)
-        test = frequent(known, test, least_ratings)
-        figures = measure(loaded, test, known=known, k=k, n_threads=threads)
-        if loaded.predicts_ratings:
-            figures["baseline_rmse"] = rmse(baseline_errors(known, test))
-        if loaded.is_implicit or loaded.ranks:
-            popular = popularity_figures(loaded, known, test, k=k)
-            figures |= {f"popularity_{name}": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+        if protocol.for_new_users:
+            new_users = protocol.new_users(asked.seed, positive=-math.inf if loaded.is_implicit else None)
+            figures, others = _for_new_users(loaded, ratings, new_users, peers, threads)
+        else:
+            figures, others = _on_ratings(loaded, ratings, asked, threads), {}
     if as_json:
-        print_json(figures)
+        print_json({**figures, "peers": others} if peers else figures)
         return
-    print_table("", ("measure", "value"), list(figures.items()))
+    if protocol.for_new_users:
+        _print_new_users(figures, others)
+    else:
+        print_table("", ("measure", "value"), list(figures.items()))
     say(METRICS_NOTE, "dim")
+
+
+def _on_ratings(loaded: Release, ratings: Ratings, asked: _Asked, threads: int | None) -> dict[str, Any]:
+    from dpmf.evaluation import baseline_errors
+    from dpmf.evaluation import evaluate as measure
+    from dpmf.evaluation.accuracy import popularity_figures
+    from dpmf.evaluation.leak import frequent
+    from dpmf.evaluation.metrics import rmse
+
+    k = asked.k
+    known, test = ratings.split(asked.holdout, seed=asked.seed, how=asked.how)
+    test = frequent(known, test, asked.least_ratings)
+    figures = measure(loaded, test, known=known, k=k, n_threads=threads)
+    if loaded.predicts_ratings:
+        figures["baseline_rmse"] = rmse(baseline_errors(known, test))
+    if loaded.is_implicit or loaded.ranks:
+        popular = popularity_figures(loaded, known, test, k=k)
+        figures |= {f"popularity_{name}": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+    return figures
+
+
+def _for_new_users(
+    loaded: Release, ratings: Ratings, new_users: NewUsers, peers: bool, threads: int | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures of the release, and those of the peers by name."""
+    from dpmf.evaluation.new_users import measure_ranker, release_ranker, split_users
+    from dpmf.evaluation.peers import count_items, peer_names, positives_of, train_peer
+
+    train, people = split_users(ratings, new_users)
+    liked = positives_of(train, new_users.least_positive(ratings.scale))
+    popularity = count_items(liked, ratings.n_items)
+    figures = {**people.counts(), **measure_ranker(release_ranker(loaded, threads), people, popularity)}
+    others: dict[str, Any] = {}
+    budget = _budget(loaded.guarantee)
+    for name in peer_names(with_budget=budget is not None) if peers else ():
+        ranker = train_peer(name, liked, ratings.n_items, budget=budget, n_threads=threads)
+        others[name] = measure_ranker(ranker, people, popularity)
+    return figures, others
+
+
+def _budget(guarantee: Guarantee) -> Budget | None:
+    """Return what a release has spent on protecting people; None if that is nothing, or a claim."""
+    from dpmf.privacy import Budget
+
+    if guarantee.mode != "certified" or guarantee.unit != "user":
+        return None
+    assert guarantee.epsilon is not None
+    assert guarantee.delta is not None
+    assert guarantee.neighbours is not None
+    return Budget(guarantee.epsilon, guarantee.delta, "user", guarantee.neighbours)
+
+
+def _print_new_users(figures: dict[str, Any], peers: dict[str, dict[str, Any]]) -> None:
+    from dpmf.evaluation.new_users import FIGURES
+
+    rows = []
+    for name in FIGURES:
+        interval = figures.get(f"{name}_interval")
+        shown = "" if interval is None else f"{interval[0]:.4f}–{interval[1]:.4f}"
+        rows.append((name, figures[name], shown, *(one[name] for one in peers.values())))
+    say(said_of(figures))
+    print_table("", ("measure", "release", "95 % interval", *peers), rows)

@@ -142,3 +142,12 @@ def check_holdout(holdout: float, how: str) -> None:
             )
     elif not 0 < holdout < 1:
         raise InvalidArgument(f"--holdout {holdout:g} is not a fraction: give a number between 0 and 1, such as 0.1")
+
+
+def check_share(option: str, share: float) -> None:
+    """Refuse a share of people, or of what they like, that is no fraction.
+
+    A number of people is no share either: who is held out would depend on how many there are.
+    """
+    if not 0 < share < 1:
+        raise InvalidArgument(f"{option} {share:g} is not a fraction: give a number between 0 and 1, such as 0.1")

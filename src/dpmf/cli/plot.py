@@ -35,10 +35,10 @@ def plot() -> None:
 @_folder
 @click.option(
     "--metric",
-    type=click.Choice(["rmse", "mae", "recall", "ndcg", "kld"]),
+    type=click.Choice(["rmse", "mae", "recall", "ndcg", "kld", "ndcg@100", "ndcg@10", "recall@20", "recall@50"]),
     default="rmse",
     show_default=True,
-    help="What to draw against epsilon.",
+    help="What to draw against epsilon; those with @ are of new users.",
 )
 @picture_options
 def accuracy(source: Path, metric: str, size: str | None, out: Path, **asked: Any) -> None:

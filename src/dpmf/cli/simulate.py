@@ -65,7 +65,7 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
     help="Which guarantee: proven here, or claimed by the paper.",
 )
 @click.option("--method", metavar="NAME", help="What a certified run computes: als unless given, or another method.")
-@click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' explicitly asks for no noise.")
+@click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' means not private.")
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
 )
@@ -156,7 +156,7 @@ def simulate(
     plan = plan_trial(scenario, mode, epsilon, delta, {**settings, **({"third_party": False} if alone else {})})
     every = snapshot_interval(plan) if checkpoint_folder else None
     checkpoint = checkpoint_of(checkpoint_folder, every, None, resume)
-    check_apart({"--out": out, "--checkpoint": checkpoint_folder})
+    check_apart({"release": out, "checkpoint": checkpoint_folder})
     if out is not None:
         check_replaceable(out, release_files.FILES)
     profiles_read = read_profiles(profiles, delta)
@@ -197,9 +197,7 @@ def simulate(
 def _check(scenario: str, mode: str, epsilon: float | None) -> float:
     """Refuse options that do not go together, before anything is read; return epsilon."""
     if epsilon is None:
-        raise InvalidArgument(
-            "simulate needs --epsilon: a number such as 1, or inf, which explicitly asks for no noise"
-        )
+        raise InvalidArgument("simulate needs --epsilon: a number such as 1, or inf, which means not private")
     if scenario == "s1" and mode == "certified" and epsilon != math.inf:
         raise InvalidArgument(
             "--scenario s1 is certified only with profiles from elsewhere: use dpmf train --method objective "
@@ -220,7 +218,7 @@ def _check(scenario: str, mode: str, epsilon: float | None) -> float:
 def _print(trial: Trial, report: dict[str, Any]) -> None:
     model = trial.model
     sizes = f"{len(model.user_ids):,} people and {len(model.release.items):,} items"
-    say(f"Simulated {report['rounds']:,} rounds with {sizes} in {report['seconds']:.1f} s")
+    say(f"Simulated {report['rounds']:,} rounds of {report['method']} with {sizes} in {report['seconds']:.1f} s")
     if trial.outcome is not None and report["took_part"] is None:
         say("The run was at its end already, so this process measured no traffic")
     elif trial.outcome is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from dpmf.cli.chains import ChainOptions, chain_options, check_chains, draw_trac
 from dpmf.cli.groups import folder_option, grouped
 from dpmf.cli.options import (
     check_holdout,
+    check_share,
     data_options,
     parse_data_options,
     parse_settings,
@@ -37,7 +39,9 @@ from dpmf.methods import METHODS, configure
 from dpmf.runs.outputs import Outputs
 
 if TYPE_CHECKING:
+    from dpmf.evaluation.new_users import NewUsers
     from dpmf.methods import Method
+    from dpmf.runs.parts import Split
 
 _COMMON = ("budget", "mode", "items_public")  # fields that private methods have in common
 
@@ -65,7 +69,13 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 @chain_options
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
 @split_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Fixes split, initial factors and order.")
+@click.option(
+    "--holdout-users",
+    type=float,
+    metavar="F",
+    help="Hold out this part of the people, and report how well items are ranked for them.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, the start and the order.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
@@ -112,14 +122,13 @@ def train(
     check_chains(asked.method, privacy.kind, chains, streams=memory is not None)
     _check_split(split)
     from dpmf.runs.job import Job
-    from dpmf.runs.parts import Split
     from dpmf.runs.report import report_of
     from dpmf.runs.training import Arguments
 
     method, user_budgets = _configured(asked, privacy), read_user_budgets(privacy.user_budgets)
     profiles_read = read_profiles(profiles, privacy.delta)
     checkpoint = checkpoint_of(**vars(snapshots))
-    held_out = Split(split.holdout or 0.0, split.how, asked.seed)
+    held_out = _held_out(split, asked.seed, method)
     limit = None if memory is None else parse_size(memory)
     job = Job(method, data, parse_data_options(**reading), held_out, limit, outputs)
     job.check(threads, checkpoint)
@@ -142,10 +151,26 @@ def train(
 
 
 def _check_split(split: SplitOptions) -> None:
+    if split.holdout_users is not None:
+        if split.holdout is not None or split.how != "random":
+            raise InvalidArgument(
+                "--holdout-users holds out people, and --holdout or --split ratings: give one of them"
+            )
+        check_share("--holdout-users", split.holdout_users)
+        return
     if split.holdout is not None:
         check_holdout(split.holdout, split.how)
     elif split.how != "random":
         raise InvalidArgument(f"--split {split.how} says what to hold out: say how much with --holdout")
+
+
+def _held_out(split: SplitOptions, seed: int, method: Method) -> Split | NewUsers:
+    from dpmf.evaluation.new_users import NewUsers
+    from dpmf.runs.parts import Split
+
+    if split.holdout_users is None:
+        return Split(split.holdout or 0.0, split.how, seed)
+    return NewUsers(split.holdout_users, positive=-math.inf if method.is_implicit else None, seed=seed)
 
 
 def _configured(asked: MethodOptions, privacy: PrivacyOptions) -> Method:

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """What to hold out: --holdout and --split."""
+    """What to hold out: --holdout and --split, or --holdout-users."""
 
     holdout: float | None
     how: str
+    holdout_users: float | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class CheckpointOptions:
 
 private_options = all_of(
     [
-        click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' says explicitly: not private."),
+        click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' means not private."),
         click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
         click.option(
             "--mode",
@@ -124,7 +125,7 @@ def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:
         raise InvalidArgument(f"--mode {privacy.mode}: no paper makes a claim about {name} that could be repeated here")
     if epsilon is None:
         raise InvalidArgument(
-            f"{name} needs --epsilon: a number such as 1 to be private, or inf, which says explicitly: not private"
+            f"{name} needs --epsilon: a number such as 1 to be private, or inf, which means not private"
         )
     if privacy.kind == "paper":
         _check_claim(name, privacy)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmf.cli.output import METRICS_NOTE, print_table, say
+from dpmf.cli.protocol import said_of
 
 if TYPE_CHECKING:
     from dpmf.methods import Method
@@ -24,6 +25,9 @@ def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Pa
         f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
         f"{report['seconds']:.1f} s in total"
     )
+    if run.new_users:
+        _print_new_users(run, method)
+        say(METRICS_NOTE, "dim")
     if run.accuracy:
         _print_accuracy(run, method)
         say(METRICS_NOTE, "dim")
@@ -78,6 +82,15 @@ def _print_accuracy(run: Run, method: Method) -> None:
         buckets = [(f"{high:.0%}", count, ours, free) for high, count, (ours, free) in run.by_popularity]
         columns = ("most popular", "ratings", "rmse", "per-user mean")
         print_table("By popularity of the item", columns, buckets)
+
+
+def _print_new_users(run: Run, method: Method) -> None:
+    from dpmf.evaluation.new_users import FIGURES
+
+    figures = run.new_users
+    rows = [(name, figures[name], figures[f"popularity_{name}"]) for name in FIGURES]
+    say(said_of(figures))
+    print_table("", ("", method.name, "popularity, not private"), rows)
 
 
 def _print_ranking(run: Run, method: Method) -> None:

@@ -111,11 +111,13 @@ _NAMES = {
     "ids": "users or items",
     "settings": "settings of methods",
     "items_public": "public items",
+    "protocol": "new users",
 }
 
 
 def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
     """Return what rows of one table have to have in common."""
+    held_out = plan.new_users
     timestamps = () if ratings.timestamps is None else (ratings.timestamps,)  # a split may depend on them
     return {
         "data": fingerprint_of(ratings, *timestamps),
@@ -130,6 +132,7 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
         "settings": digest_of({name: _texts(fields) for name, fields in plan.settings.items()}),
         "profiles": None if plan.profiles is None else plan.profiles.digest,
         "dpmf": __version__,
+        **({} if held_out is None else {"protocol": [held_out.share, held_out.fold_in, held_out.positive]}),
     }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.compare.new_users import rank_for_new_users
 from dpmf.compare.results import OWN_MEAN, POPULAR, Row
 from dpmf.engine.threads import thread_count
 from dpmf.errors import DpmfError, InvalidArgument
@@ -31,7 +32,7 @@ from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
-from dpmf.runs.parts import Parts, Split
+from dpmf.runs.parts import NewUserParts, Parts, Split
 from dpmf.runs.peak_memory import forget_peak_memory, peak_memory
 from dpmf.runs.training import Arguments, train
 
@@ -65,7 +66,9 @@ class RankedParts(Parts):
         return cls(parts.train, parts.test, parts.baseline, ranked)
 
 
-def measure(method: Method, parts: RankedParts, row: Row, arguments: Arguments, *, alone: bool = True) -> Row:
+def measure(
+    method: Method, parts: RankedParts | NewUserParts, row: Row, arguments: Arguments, *, alone: bool = True
+) -> Row:
     """Train, and return the row with all figures.
 
     Args:
@@ -92,7 +95,11 @@ def measure(method: Method, parts: RankedParts, row: Row, arguments: Arguments, 
         history=[[one.epoch, one.seconds if alone else None, _number(one.train_rmse)] for one in model.history],
         spectrum=spectrum_of(model.release),
         **taken,
-        **_accuracy(model, parts, arguments.n_threads),
+        **(
+            {"ranking": rank_for_new_users(model.release, parts, arguments.n_threads)}
+            if isinstance(parts, NewUserParts)
+            else _accuracy(model, parts, arguments.n_threads)
+        ),
     )
 
 

@@ -20,23 +20,27 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
+from dpmf.evaluation import peers
 from dpmf.privacy.guarantee import MODES, Guarantee
 
 OWN_MEAN = "own-mean"
 """The baseline: the per-user mean, which uses no one else's data."""
-POPULAR = "popular"
-"""What most people rated, for everybody; not private."""
+POPULAR, PRIVATE_POPULAR = peers.POPULAR, peers.PRIVATE_POPULAR
+"""What most people rated, for everybody: not private, and with the noise of a budget."""
+EXACT_EASE, IMPLICIT = peers.EXACT_EASE, peers.IMPLICIT
+"""Rankings for new users without privacy, see `dpmf.evaluation.peers`."""
 NON_PRIVATE = "sgd"
 """What is reached without privacy, the line that private methods are held against."""
-REFERENCES = (OWN_MEAN, POPULAR, NON_PRIVATE)
+REFERENCES = (OWN_MEAN, POPULAR, NON_PRIVATE, EXACT_EASE, IMPLICIT)
 _MOST_FIELD = 1 << 24  # characters of a cell
 _MOST_WORDS = 200  # characters of what is wrong with a row
 _WIDTHS = {"history": 3, "error_cdf": 2, "by_popularity": 3, "by_activity": 3}  # of rows in columns of JSON
+_ADDED = ("ranking",)  # columns that tables of earlier versions do not have
 _MAY_MISS = {"history": (1, 2), "by_popularity": (2,), "by_activity": (2,)}  # places in them that may be null
 
 
@@ -45,7 +49,7 @@ class Row:
     """What one run has shown, for the holder of the data.
 
     Attributes:
-        method: its name on the command line, or one of `REFERENCES`.
+        method: its name on the command line, one of `REFERENCES`, or `PRIVATE_POPULAR`.
         mode: "certified", "paper", or "none" if nothing is guaranteed.
         asked: the epsilon that was asked for; infinity if none.
         repeat: from 0; each has a split, a start and noise of its own.
@@ -65,6 +69,7 @@ class Row:
         by_popularity, by_activity: as in `dpmf.evaluation.accuracy`: the upper end of a group as a fraction of the
             items (users), most popular (active) first; held-out ratings in it; rmse.
         spectrum: singular values of the item factors, falling.
+        ranking: for new users, the figures of `dpmf.evaluation.new_users`, by name, and how many people they are of.
     """
 
     method: str
@@ -98,6 +103,18 @@ class Row:
     by_popularity: list[list[float | None]] = field(default_factory=list)
     by_activity: list[list[float | None]] = field(default_factory=list)
     spectrum: list[float] = field(default_factory=list)
+    ranking: dict[str, Any] = field(default_factory=dict)
+
+    def figure(self, name: str) -> float | None:
+        """Return a figure by its name, None if the run has none."""
+        found: float | None = self.ranking.get(name) if "@" in name else getattr(self, name)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types; figures for new users stand beside the others."""
+        content = asdict(self)
+        ranking = content.pop("ranking")
+        return {**content, **ranking}
 
     @property
     def key(self) -> tuple[str, str, float, int]:
@@ -124,10 +141,12 @@ class Table:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         with self.path.open("r+b" if self.path.exists() else "w+b") as file:
-            end = file.read().rfind(b"\n") + 1  # a row is one line, and one that was cut off has no end
+            content = file.read()
+            end = content.rfind(b"\n") + 1  # a row is one line, and one that was cut off has no end
+            names = content[: content.find(b"\n")].decode().split(",") if end else list(_KINDS)
             if not end:
-                writer.writerow(_KINDS)
-            writer.writerow([_text(getattr(row, name)) for name in _KINDS])
+                writer.writerow(names)
+            writer.writerow([_text(getattr(row, name, None)) for name in names])
             file.seek(end)
             file.truncate()
             file.write(text.getvalue().encode())
@@ -151,7 +170,7 @@ class Table:
         if not lines:
             return []
         names = lines[0].split(",")
-        missing = [name for name in _KINDS if name not in names]
+        missing = [name for name in _KINDS if name not in names and name not in _ADDED]
         if missing:
             raise DamagedFile(f"{self.path} is not a table of results: it has no column {missing[0]!r}")
         found: dict[tuple[str, str, float, int], Row] = {}
@@ -229,6 +248,8 @@ def _check_shape(name: str, content: Any) -> None:
     """Refuse nested content that is not what its column is for: pictures and tables rely on it."""
     if name == "guarantee":
         good = isinstance(content, dict)
+    elif name == "ranking":
+        good = isinstance(content, dict) and all(map(_is_figure, content.items()))
     elif name == "spectrum":
         good = isinstance(content, list) and all(map(_is_number, content))
     else:
@@ -246,3 +267,11 @@ def _check_shape(name: str, content: Any) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_figure(entry: tuple[str, object]) -> bool:
+    """Tell whether this is a number under its name, or an interval under a name that says so."""
+    name, value = entry
+    if not name.endswith("_interval"):
+        return _is_number(value) or value is None
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))

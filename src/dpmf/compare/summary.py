@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpmf.compare.results import REFERENCES, Row
+from dpmf.evaluation import new_users
 from dpmf.privacy import Guarantee
 
 FIGURES = (
     *("rmse", "mae", "recall", "ndcg", "coverage", "kld", "kld_top_users", "rmse_top_users"),
     *("seconds", "epoch_seconds", "peak_memory"),
+    *new_users.FIGURES,
 )
 _SHARED = ("method", "mode", "asked", "epsilon", "delta", "unit", "neighbours", "certified", "guarantee")
 _MODES = ("certified", "paper", "none")
@@ -42,6 +44,7 @@ class Point:
         guarantee: that of all repeats, in full.
         errors: what kept the others from ending, each once.
         rows: the repeats that ended.
+        interval: for figures of new users, the 95 % interval over people: the mean of its ends over the repeats.
     """
 
     method: str
@@ -61,6 +64,7 @@ class Point:
     guarantee: dict[str, Any]
     errors: tuple[str, ...]
     rows: tuple[Row, ...] = field(default=(), repr=False)
+    interval: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def is_reference(self) -> bool:
@@ -111,7 +115,7 @@ def guarantee_key(row: Row) -> tuple[str, ...]:
 
 
 def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:
-    values = {name: _finite(getattr(row, name) for row in ended) for name in FIGURES}
+    values = {name: _finite(row.figure(name) for row in ended) for name in FIGURES}
     values = {name: found for name, found in values.items() if found}
     return Point(
         **_shared(ended[0]),
@@ -123,7 +127,14 @@ def _point(ended: Sequence[Row], errors: tuple[str, ...]) -> Point:
         seeded=is_seeded(ended[0]),
         errors=errors,
         rows=tuple(ended),
+        interval=_intervals(ended),
     )
+
+
+def _intervals(ended: Sequence[Row]) -> dict[str, list[float]]:
+    names = [name for name in new_users.FIGURES if all(f"{name}_interval" in row.ranking for row in ended)]
+    ends = {name: [row.ranking[f"{name}_interval"] for row in ended] for name in names}
+    return {name: [statistics.fmean(side) for side in zip(*found, strict=True)] for name, found in ends.items()}
 
 
 def _failed(row: Row, errors: tuple[str, ...]) -> Point:

@@ -18,32 +18,34 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpmf.compare.measurement import RankedParts, measure, references, warm_up
+from dpmf.compare.new_users import measure_peer, peers_of
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.evaluation.new_users import NewUsers
 from dpmf.methods import METHODS, Method, configure
 from dpmf.methods.checks import declared
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import EpochRecord
-from dpmf.privacy.budget import DEFAULT_DELTA
+from dpmf.privacy.budget import DEFAULT_DELTA, Budget
 from dpmf.ratings import Ratings
-from dpmf.runs.parts import Split
+from dpmf.runs.parts import NewUserParts, Split
 from dpmf.runs.training import Arguments
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of runs that have ended, that of all, and what is going on."""
 _MOST_REPEATS = 1000
 _FIXED = {  # fields that labels are made from, and what to do instead
-    "mode": "choose among the modes to compare (--modes)",
-    "budget": "choose among the epsilons to compare (--epsilons)",
-    "seed": "every repeat has its own, counted from the seed of the comparison (--seed)",
-    "items_public": "assert it of the comparison as a whole (--items-public)",
-    "eps_i": "it would override the epsilons to compare (--epsilons)",
+    "mode": "choose among the modes to compare",
+    "budget": "choose among the epsilons to compare",
+    "seed": "every repeat has its own, counted from the seed of the comparison",
+    "items_public": "assert it of the comparison as a whole",
+    "eps_i": "it would override the epsilons to compare",
     "feedback": "errors of ratings are compared, and implicit feedback has none",
 }
 
@@ -81,6 +83,7 @@ class Sweep:
         items_public: whether item ids that were found in the data are asserted to be a public list.
         settings: fields of methods, by method.
         profiles: for certified runs of methods that take them.
+        new_users: how people are held out whole, instead of ratings; its seed is that of the repeat.
     """
 
     points: tuple[Setting, ...]
@@ -93,13 +96,14 @@ class Sweep:
     items_public: bool = False
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profiles: Profiles | None = None
+    new_users: NewUsers | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.repeats <= _MOST_REPEATS:
             raise InvalidArgument(f"repeats={self.repeats} should be a whole number from 1 to {_MOST_REPEATS}")
         for method, fields in self.settings.items():
             for name in fields:
-                if name in _FIXED:
+                if name in _FIXED and not (name == "feedback" and self.new_users is not None):
                     raise InvalidArgument(f"{method}.{name} cannot be set here: {_FIXED[name]}")
         unused = sorted(set(self.settings) - {one.method for one in self.all_points})
         if unused:
@@ -111,6 +115,24 @@ class Sweep:
     def all_points(self) -> tuple[Setting, ...]:
         """The points, and first of all the line that they are held against."""
         return Setting(NON_PRIVATE, "none", math.inf), *self.points
+
+    def references(self, repeat: int) -> list[tuple[str, str, float, int]]:
+        """Return the keys of rows that need no method: baselines, or peers for new users."""
+        if self.new_users is None:
+            return [(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR)]
+        certified = [one for one in self.points if one.mode == "certified"]
+        budgets = {one.epsilon for one in certified if METHODS[one.method].unit_for("certified") == "user"}
+        return [(name, "none", epsilon, repeat) for name, epsilon in peers_of(budgets)]
+
+    def split(self, ratings: Ratings, repeat: int) -> RankedParts | NewUserParts:
+        """Return the parts of a repeat, the same for all methods."""
+        seed = self.seed + repeat
+        if self.new_users is not None:
+            return NewUserParts.of(ratings, replace(self.new_users, seed=seed))
+        parts = RankedParts.of(ratings, Split(self.holdout, self.how, seed))
+        if not len(parts.test) or not len(parts.train):
+            raise InvalidArgument(f"holdout={self.holdout:g} leaves nothing to test on or to learn from: change it")
+        return parts
 
     def configured(self, point: Setting, seed: int) -> Method:
         """Return the method of a point; claims have the delta and the neighbours of their paper."""
@@ -155,7 +177,7 @@ def points_of(
         needing = () if with_profiles else kind.takes.get("profiles", ())
         possible = [mode for mode in modes if mode in kind.modes and mode not in needing]
         if not possible:
-            remedy = "add paper to --modes, or give --profiles" if needing else "add certified to --modes"
+            remedy = "add paper to the modes, or give profiles" if needing else "add certified to the modes"
             raise InvalidArgument(f"{method} has no mode {' or '.join(modes)} here: {remedy}")
         for epsilon in epsilons:
             for mode in possible if math.isfinite(epsilon) else ["none"]:
@@ -195,22 +217,35 @@ def sweep(
     runs = _Runs(plan, table, progress, len(wanted - done))
     for repeat in range(plan.repeats):
         pending = [point for point in plan.all_points if _key(point, repeat) not in done]
-        unreferenced = not {(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR)} <= done
+        unreferenced = [key for key in plan.references(repeat) if key not in done]
         if not pending and not unreferenced:
             continue
-        parts = RankedParts.of(ratings, Split(plan.holdout, plan.how, plan.seed + repeat))
-        if not len(parts.test) or not len(parts.train):
-            raise InvalidArgument(f"holdout={plan.holdout:g} leaves nothing to test on or to learn from: change it")
-        if unreferenced:
-            for row in references(parts, Row("", "none", math.inf, repeat, plan.seed + repeat), n_threads):
-                table.append(row)
+        parts = plan.split(ratings, repeat)
+        for row in _reference_rows(plan, unreferenced, parts, n_threads):
+            table.append(row)
         if repeat == 0:  # later ones have calibrated noise from it, and would seem quicker than they are
             for point in pending:
                 runs.run(point, repeat, parts, n_threads, alone=True)
         else:
             runs.run_side_by_side(pending, repeat, parts, jobs, max(1, n_threads // jobs))
-    wanted |= {(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR) for repeat in range(plan.repeats)}
+    wanted |= {key for repeat in range(plan.repeats) for key in plan.references(repeat)}
     return [row for row in table.rows() if row.key in wanted]
+
+
+def _reference_rows(
+    plan: Sweep, keys: Sequence[tuple[str, str, float, int]], parts: RankedParts | NewUserParts, n_threads: int
+) -> Iterator[Row]:
+    """Yield the rows that need no method, those with these keys."""
+    if isinstance(parts, RankedParts):
+        if keys:
+            yield from references(parts, Row("", "none", math.inf, keys[0][-1], plan.seed + keys[0][-1]), n_threads)
+        return
+    assert plan.new_users is not None
+    least = plan.new_users.least_positive(parts.train.scale)
+    for method, mode, epsilon, repeat in keys:
+        row = Row(method, mode, epsilon, repeat, plan.seed + repeat)
+        budget = Budget(row.asked, plan.delta, "user", plan.neighbours)
+        yield measure_peer(row, parts, least, budget, n_threads=n_threads)
 
 
 def _key(point: Setting, repeat: int) -> tuple[str, str, float, int]:
@@ -230,7 +265,9 @@ class _Runs:
         self._lock, self._stopping = threading.Lock(), threading.Event()
         self._warm: set[tuple[str, str]] = set()  # methods and modes that are compiled
 
-    def run(self, point: Setting, repeat: int, parts: RankedParts, n_threads: int, *, alone: bool) -> None:
+    def run(
+        self, point: Setting, repeat: int, parts: RankedParts | NewUserParts, n_threads: int, *, alone: bool
+    ) -> None:
         """Run one, and write its row."""
         seed = self._plan.seed + repeat
         row = Row(point.method, point.mode, point.epsilon, repeat, seed)
@@ -248,6 +285,7 @@ class _Runs:
             method = self._plan.configured(point, seed)
             if alone and (point.method, point.mode) not in self._warm:
                 self._warm.add((point.method, point.mode))
+                assert isinstance(parts.train, Ratings)
                 warm_up(method, parts.train, arguments)
             row = measure(method, parts, row, arguments, alone=alone)
         except DpmfError as error:
@@ -258,7 +296,7 @@ class _Runs:
         self._tell(name)
 
     def run_side_by_side(
-        self, points: Sequence[Setting], repeat: int, parts: RankedParts, jobs: int, n_threads: int
+        self, points: Sequence[Setting], repeat: int, parts: RankedParts | NewUserParts, jobs: int, n_threads: int
     ) -> None:
         """Run several at a time; if one is interrupted, all are."""
 

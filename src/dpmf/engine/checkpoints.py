@@ -154,6 +154,11 @@ class Snapshots:
             content = dict(facts["facts"])
         except (KeyError, TypeError, ValueError):
             raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: it does not describe a snapshot") from None
+        if _method_name(theirs) != _method_name(self._identity):  # before digests that differ because of it
+            raise InvalidArgument(
+                f"{self._folder} is a checkpoint of another run (of the method {_method_name(theirs)} there, "
+                f"{_method_name(self._identity)} here): use the same method, or another folder"
+            )
         for name in sorted({*theirs, *self._identity}):
             if theirs.get(name) != self._identity.get(name):
                 there, here = _differing(theirs.get(name), self._identity.get(name))
@@ -205,6 +210,11 @@ class Snapshots:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finish()
+
+
+def _method_name(identity: Mapping[str, Any]) -> Any:
+    method = identity.get("method")
+    return method.get("name") if isinstance(method, dict) else method
 
 
 def _differing(one: Any, other: Any) -> tuple[Any, Any]:

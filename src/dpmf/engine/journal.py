@@ -108,8 +108,8 @@ def open_journal(plan: Checkpoint, identity: Mapping[str, Any]) -> Journal:
             raise InvalidArgument(f"{plan.folder} holds a checkpoint: resume it, or choose another folder")
         if found.started and found.identity != same:
             raise InvalidArgument(
-                f"{plan.folder} is a checkpoint of another run: use the same data, settings and budgets, or another "
-                "folder"
+                f"{plan.folder} is a checkpoint of another run: use the same method, data, settings and budgets, or "
+                "another folder"
             )
         if found.identity == same and plan.resume:
             return found  # if nothing was started, the run may be in a ledger all the same

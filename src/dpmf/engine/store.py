@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from dpmf.engine.blockfile import FILES as BLOCK_FILES
 from dpmf.engine.blockfile import BlockFile
 from dpmf.errors import DamagedFile
-from dpmf.files import check_replaceable, new_folder, scratch_file
+from dpmf.files import check_replaceable, new_folder, scratch_file, scratch_folder
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.store.columns import FILES as COLUMN_FILES
@@ -89,8 +88,8 @@ class StoredRatings:
         Args:
             leave: returns the remaining ratings of a piece, with the same users; it gets their positions among all.
         """
-        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as folder:
-            yield StoredRatings.build(_Thinned(self.columns, leave), Path(folder) / "store", memory=self.memory)
+        with scratch_folder("train") as folder:
+            yield StoredRatings.build(_Thinned(self.columns, leave), folder / "store", memory=self.memory)
 
     @property
     def user_ids(self) -> Ids:

@@ -52,6 +52,7 @@ def evaluate(
 
     Predictions are clamped to the scale. Held-out items are relevant if rated at least three quarters up the scale, or,
     for implicit feedback, always; candidates are all items of the catalogue that the person has not already rated.
+    recall@k is divided by all relevant items, even if there are more than k; in `dpmf.evaluation.new_users`, by k then.
 
     Args:
         model: a model, which knows its users; or a release, into which people are folded with their known ratings.

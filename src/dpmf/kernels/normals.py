@@ -65,7 +65,7 @@ def normal_row(stream: np.uint64, start: int, count: int, out: NDArray[np.float3
 
 @kernel
 def normals_of_words(words: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """Fill out, whose length is a multiple of 32, with the normal numbers that as many uniform words make.
+    """Fill out, whose length is a multiple of 32, with normal numbers, one per uniform word.
 
     Args:
         words: 32 random bits each, seen as float32 because that is how rows are read.

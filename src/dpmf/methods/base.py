@@ -120,7 +120,7 @@ class Method(ABC):
             raise InvalidArgument("there are no ratings to train on")
         if isinstance(ratings, StoredRatings) and not self.streams:
             raise InvalidArgument(
-                f"{type(self).__name__} needs the ratings in memory here: allow more, or leave --memory out"
+                f"{type(self).__name__} needs the ratings in memory here: allow more memory, or set no limit"
             )
         if self.kind not in ("certified", "paper"):
             for name in ("user_budgets", "ledger"):

@@ -84,13 +84,12 @@ def declared(ratings: AnyRatings, items_public: bool, *, needs_scale: bool = Tru
     """Refuse a private run on a scale or a catalogue that was learnt from the ratings."""
     if needs_scale and not ratings.scale.declared:
         raise InvalidArgument(
-            "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5), or "
-            "--scale 1:5"
+            "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5)"
         )
     if not ratings.catalogue.declared and not items_public:
         raise InvalidArgument(
-            "a private run needs a public catalogue of items: name its file with items=… or --items, or assert "
-            "with items_public=True or --items-public that the ids in the data are a public list"
+            "a private run needs a public catalogue of items: name its file with items=…, or assert "
+            "with items_public=True that the ids in the data are a public list"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which ratings count in a private run: so many of every user at most, and none of those who want to be left out.
+"""Which ratings count in a private run: up to a cap per user, and none of the users who opt out.
 
 >>> from dpmf.ratings.synthetic import make
 >>> ratings = make(50, 40)
@@ -27,8 +27,8 @@ def counted_ratings(
 ) -> Iterator[AnyRatings]:
     """Yield the ratings that count, in memory or on disk, as all of them are; all users stay, with or without ratings.
 
-    Which ones are kept follows from a hash of ids, so they are the same ones in pieces. Of ratings on disk those that
-    count are written to a store of their own, which is removed in the end, unless all of them do.
+    A hash of ids decides which ratings count, so the choice is the same for ratings that are read in pieces. Unless all
+    ratings on disk count, the chosen ones are written to a temporary store, which is removed at the end.
 
     Args:
         ratings: all of them.

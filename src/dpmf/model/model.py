@@ -206,7 +206,7 @@ class Model:
         """Read a model that `save` wrote."""
         folder = Path(folder)
         if not folder.is_dir():
-            raise InvalidArgument(f"no model at {folder}: name the folder that `dpmf train --model` wrote")
+            raise InvalidArgument(f"no model at {folder}: name the folder that a model was saved in")
         facts = read_json(folder / "model.json")
         if not isinstance(facts, dict) or facts.get("format") != "dpmf-model" or facts.get("version") != FORMAT_VERSION:
             raise DamagedFile(f"{folder} is not a model of format {FORMAT_VERSION}")

@@ -251,7 +251,7 @@ class Release:
         """
         folder = Path(folder)
         if not folder.is_dir():
-            raise InvalidArgument(f"no release at {folder}: name the folder that `dpmf train --out` wrote")
+            raise InvalidArgument(f"no release at {folder}: name the folder that a release was saved in")
         facts = read_facts(folder)
         if public_key is not None:
             check_signature(facts.get("digest"), facts.get("signature"), read_public_key(Path(public_key)))

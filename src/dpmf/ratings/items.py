@@ -107,7 +107,7 @@ class Items:
             with path.open(encoding=codec, newline="") as file:
                 rows = list(_netflix_rows(file) if format == "netflix" else _rows(file, delimiter))
         except FileNotFoundError:
-            raise InvalidArgument(f"no file {path}: name the item catalogue with items=… or --items FILE") from None
+            raise InvalidArgument(f"no file {path}: name the item catalogue with items=…") from None
         except UnicodeDecodeError as error:
             raise InvalidArgument(f"{path} is not {encoding} text ({error.reason}): give its encoding") from None
         except (OSError, LookupError) as error:  # a folder, no permission; an encoding nobody knows

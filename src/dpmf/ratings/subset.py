@@ -64,3 +64,17 @@ def select_users(ratings: Ratings, positions: NDArray[np.int64]) -> Ratings:
         timestamps=None if ratings.timestamps is None else ratings.timestamps[chosen],
         user_ids=Ids(ratings.user_ids.array[positions]),
     )
+
+
+def keep_users(ratings: Ratings, kept: NDArray[np.bool_]) -> Ratings:
+    """Return the ratings of the users marked; as `select_users`, and with less memory for most of them."""
+    counts = np.diff(ratings.indptr)
+    chosen = np.repeat(kept, counts)
+    return replace(
+        ratings,
+        indptr=np.concatenate([[0], np.cumsum(counts[kept])]),
+        items=ratings.items[chosen],
+        values=ratings.values[chosen],
+        timestamps=None if ratings.timestamps is None else ratings.timestamps[chosen],
+        user_ids=Ids(ratings.user_ids.array[kept]),
+    )

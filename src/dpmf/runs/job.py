@@ -9,19 +9,20 @@ False
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.evaluation.new_users import NewUsers
+from dpmf.files import scratch_folder
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import is_store
 from dpmf.runs.outputs import Outputs, check_apart
-from dpmf.runs.parts import Parts, Split, StoredParts
+from dpmf.runs.parts import AnyParts, Split, split_ratings
 from dpmf.runs.streamed import open_ratings, prepare
 from dpmf.runs.training import Arguments, Run, train_on
 
@@ -38,7 +39,7 @@ class Job:
         method: configured.
         data: a catalogue name, a file or a folder.
         options: how to read the data.
-        split: what is held out.
+        split: what, or who, is held out.
         memory: how many bytes there are; ratings that take more are streamed from disk. None for no limit.
         outputs: where results go.
     """
@@ -46,7 +47,7 @@ class Job:
     method: Method
     data: str
     options: ReadOptions = field(default_factory=ReadOptions)
-    split: Split = field(default_factory=Split)
+    split: Split | NewUsers = field(default_factory=Split)
     memory: int | None = None
     outputs: Outputs = field(default_factory=Outputs)
 
@@ -55,33 +56,33 @@ class Job:
         thread_count(n_threads)
         store = Path(self.data) if is_store(self.data) else None
         folder = None if checkpoint is None else Path(checkpoint.folder)
-        check_apart({"DATA": store, "--out": self.outputs.out, "--model": self.outputs.model, "--checkpoint": folder})
+        check_apart({"data": store, "release": self.outputs.out, "model": self.outputs.model, "checkpoint": folder})
         self.outputs.check()
         if self.memory is not None and not self.method.streams:
             run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
             raise InvalidArgument(
-                f"--memory cannot stream {self.method.name} here: {run} needs all ratings in memory; leave it out, or "
-                "choose a certified run, which streams"
+                f"{self.method.name} cannot be streamed here: {run} needs all ratings in memory; set no memory limit, "
+                "or choose a certified run, which streams"
             )
 
     def run(self, arguments: Arguments) -> Run:
         """Read, train, test and save."""
         if self.memory is None:
-            return self._train(Parts.of(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
-        with tempfile.TemporaryDirectory(prefix="dpmf-train-") as scratch:
-            return self._train(self._parts(self.memory, arguments.profiles, Path(scratch)), arguments)
+            return self._train(split_ratings(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
+        with scratch_folder("train") as scratch:
+            return self._train(self._parts(self.memory, arguments.profiles, scratch), arguments)
 
-    def _train(self, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+    def _train(self, parts: AnyParts, arguments: Arguments) -> Run:
         run = train_on(self.method, parts, arguments)
         self.outputs.save(run.model)
         return run
 
-    def _parts(self, memory: int, profiles: Profiles | None, scratch: Path) -> Parts | StoredParts:
+    def _parts(self, memory: int, profiles: Profiles | None, scratch: Path) -> AnyParts:
         """Return ratings in memory if they and the factors to learn fit there, else laid out on disk."""
         n_factors = self.method.most_factors if profiles is None else profiles.n_factors
         assert n_factors is not None
         sizes = {"memory": memory, "n_factors": n_factors}
         with open_ratings(self.data, **sizes, scratch=scratch, options=self.options) as source:
             if isinstance(source, Ratings):
-                return Parts.of(source, self.split)
+                return split_ratings(source, self.split)
             return prepare(source, self.split, memory=memory, scratch=scratch)

@@ -1,9 +1,9 @@
 """Where the results of a run go, checked before the work and not after it.
 
->>> check_apart({"--out": Path("release"), "--model": Path("release/model")})
+>>> check_apart({"release": Path("out"), "model": Path("out/model")})
 Traceback (most recent call last):
     ...
-dpmf.errors.InvalidArgument: --model ...release/model lies in --out ...release: choose folders that are apart
+dpmf.errors.InvalidArgument: the model ...out/model lies in the release ...out: choose folders that are apart
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Outputs:
 
         if self.sign_key is not None:
             if self.out is None:
-                raise InvalidArgument("--sign-key signs what --out saves: name the folder")
+                raise InvalidArgument("a key signs the release that is saved: name the folder to save it in, too")
             read_private_key(self.sign_key)
         if self.out is not None:
             check_replaceable(self.out, release_files.FILES)
@@ -62,10 +62,10 @@ def check_apart(folders: Mapping[str, Path | None]) -> None:
     """Refuse folders that are the same or inside each other: what is sensitive must not lie in what is published.
 
     Args:
-        folders: by the option that names them.
+        folders: by what they hold.
     """
-    given = [(option, folder.resolve()) for option, folder in folders.items() if folder is not None]
-    for option, folder in given:
+    given = [(name, folder.resolve()) for name, folder in folders.items() if folder is not None]
+    for name, folder in given:
         for other, outer in given:
-            if option != other and folder.is_relative_to(outer):
-                raise InvalidArgument(f"{option} {folder} lies in {other} {outer}: choose folders that are apart")
+            if name != other and folder.is_relative_to(outer):
+                raise InvalidArgument(f"the {name} {folder} lies in the {other} {outer}: choose folders that are apart")

@@ -1,4 +1,4 @@
-"""The two parts of a split: ratings to train on, and ratings to test on with the errors of a baseline.
+"""The two parts of a split: ratings to train on, and ratings to test on with the errors of a baseline, or new users.
 
 >>> from dpmf.ratings.synthetic import make
 >>> parts = Parts.of(make(60, 40), Split(holdout=0.2, seed=1))
@@ -9,12 +9,15 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.store import StoredRatings
 from dpmf.evaluation import baseline_errors
+from dpmf.evaluation.new_users import NewUsers, People, split_users
+from dpmf.evaluation.peers import count_items, positives_of
 from dpmf.ratings import Ratings
 
 
@@ -63,3 +66,33 @@ class StoredParts:
     train: StoredRatings
     test: Ratings
     baseline: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NewUserParts:
+    """People to train on, in memory or on disk, and new users to rank for.
+
+    Attributes:
+        train: the ratings of those who are not held out.
+        people: those who are.
+        popularity: shape (n_items,), how many of those who are trained on like each item.
+    """
+
+    train: Ratings | StoredRatings
+    people: People
+    popularity: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ratings: Ratings, new_users: NewUsers) -> NewUserParts:
+        """Hold people out of ratings in memory."""
+        train, people = split_users(ratings, new_users)
+        liked = positives_of(train, new_users.least_positive(train.scale))
+        return cls(train, people, count_items(liked, train.n_items))
+
+
+AnyParts: TypeAlias = Parts | StoredParts | NewUserParts
+
+
+def split_ratings(ratings: Ratings, split: Split | NewUsers) -> Parts | NewUserParts:
+    """Split ratings in memory, by ratings or by people."""
+    return NewUserParts.of(ratings, split) if isinstance(split, NewUsers) else Parts.of(ratings, split)

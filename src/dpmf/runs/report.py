@@ -51,6 +51,7 @@ def report_of(
         "mode": guarantee.mode,
         **ranking,
         **{name: run.accuracy.get(name) for name in _ERRORS},
+        **run.new_users,
         "by_popularity": [
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity

@@ -24,14 +24,18 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import padded
 from dpmf.engine.store import StoredRatings
 from dpmf.evaluation.accuracy import own_means
+from dpmf.evaluation.new_users import NewUsers, People, people_of
+from dpmf.evaluation.peers import count_items, positives_of
 from dpmf.kernels.sort import row_pointers
 from dpmf.ratings import Ratings
 from dpmf.ratings.formats import Sizes
+from dpmf.ratings.ids import Ids
 from dpmf.ratings.location import locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
 from dpmf.ratings.store.pieces import MemorySource
-from dpmf.runs.parts import Split, StoredParts
+from dpmf.ratings.subset import keep_users, select_users
+from dpmf.runs.parts import NewUserParts, Split, StoredParts
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
 
@@ -65,7 +69,7 @@ def _bytes_in_memory(sizes: Sizes, n_factors: int) -> int:
     return sizes.ratings * _BYTES_PER_RATING + 2 * 4 * padded(n_factors) * (sizes.users + sizes.items)
 
 
-def prepare(source: Source, split: Split, *, memory: int, scratch: Path) -> StoredParts:
+def prepare(source: Source, split: Split | NewUsers, *, memory: int, scratch: Path) -> StoredParts | NewUserParts:
     """Lay out ratings that come in pieces; once it is done, the source is no longer needed.
 
     Args:
@@ -74,6 +78,10 @@ def prepare(source: Source, split: Split, *, memory: int, scratch: Path) -> Stor
         memory: bytes that factors and blocks may take while training.
         scratch: a folder for the blocks.
     """
+    if isinstance(split, NewUsers):
+        by_user = _UserSplitter(source, split)
+        stored = StoredRatings.build(by_user, scratch / "store", memory=memory)
+        return NewUserParts(stored, by_user.people(), by_user.popularity)
     splitter = _Splitter(source, split)
     if isinstance(source, RatingsOnDisk) and not split.holdout:
         train = StoredRatings.open(source.folder, memory=memory)
@@ -112,3 +120,44 @@ class _Splitter:
         order = np.argsort(users, kind="stable")
         pointers = row_pointers(users[order].astype(np.int32), len(self.user_ids))
         return Ratings(pointers, items[order], values[order], None, self.user_ids, self.catalogue, self.scale)
+
+
+class _UserSplitter:
+    """Leaves out people as pieces pass; keeps those for whom lists are made, and counts what the others like."""
+
+    def __init__(self, source: Source, new_users: NewUsers) -> None:
+        self._source, self._new_users = source, new_users
+        self._held_out = new_users.choose(source.user_ids)
+        self._measured = new_users.choose_measured(source.user_ids)
+        self.user_ids, self.catalogue = Ids(source.user_ids.array[~self._held_out]), source.catalogue
+        self.scale, self.name = source.scale, source.name
+        self._least = new_users.least_positive(source.scale)
+        self._set_aside: list[tuple[NDArray[np.int64], Ratings]] = []
+        self.popularity = np.zeros(len(source.catalogue), np.int64)
+
+    def pieces(self) -> Iterator[Ratings]:
+        """Yield the training part of every piece; to be called once."""
+        for positions, piece in with_positions(self._source):
+            measured = self._measured[positions]
+            self._set_aside.append((positions[measured], keep_users(piece, measured)))
+            train = keep_users(piece, ~self._held_out[positions])
+            self.popularity += count_items(positives_of(train, self._least), piece.n_items)
+            if train.n_users:
+                yield train
+
+    def people(self) -> People:
+        """Return those for whom lists are made, in their usual order."""
+        parts = [part for _, part in self._set_aside]
+        counts = np.concatenate([np.diff(part.indptr) for part in parts])
+        together = Ratings(
+            np.concatenate([[0], np.cumsum(counts)]),
+            np.concatenate([part.items for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            None,
+            Ids(np.concatenate([part.user_ids.array for part in parts])),
+            self.catalogue,
+            self.scale,
+        )
+        order = np.argsort(np.concatenate([positions for positions, _ in self._set_aside]))
+        n_held_out = int(np.count_nonzero(self._held_out))
+        return people_of(select_users(together, order), self._new_users, n_held_out=n_held_out)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dpmf.engine.checkpoints import Checkpoint
@@ -21,12 +21,14 @@ from dpmf.evaluation import evaluate, prediction_errors
 from dpmf.evaluation.accuracy import by_popularity
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import mae, rmse
+from dpmf.evaluation.new_users import FIGURES, measure_ranker, release_ranker
+from dpmf.evaluation.peers import popularity_ranker
 from dpmf.methods import Method
 from dpmf.methods.base import Callback
 from dpmf.model import Model
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
-from dpmf.runs.parts import Parts, Split, StoredParts
+from dpmf.runs.parts import AnyParts, NewUserParts, Parts, Split, StoredParts
 
 if TYPE_CHECKING:
     from dpmf.methods.objective.profiles import Profiles
@@ -75,6 +77,8 @@ class Run:
         streamed: whether the ratings stayed on disk.
         by_popularity: as `dpmf.evaluation.accuracy.by_popularity` returns it, of the model and of the baseline.
         convergence: what more chains say about those of the method, if they were asked for.
+        new_users: if people were held out, how many and the figures of `dpmf.evaluation.new_users`, and the same of
+            exact popularity with popularity_ before them, without intervals.
     """
 
     model: Model
@@ -84,6 +88,7 @@ class Run:
     streamed: bool = False
     by_popularity: tuple[tuple[float, int, list[float]], ...] = ()
     convergence: Convergence | None = None
+    new_users: dict[str, Any] = field(default_factory=dict)
 
     @property
     def epoch_seconds(self) -> float:
@@ -110,7 +115,7 @@ def train_and_test(
     return train_on(method, Parts.of(ratings, Split(holdout, how, seed)), Arguments(**arguments))
 
 
-def train_on(method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+def train_on(method: Method, parts: AnyParts, arguments: Arguments) -> Run:
     """Train on one part of a split and test on the other; from disk, the result is the same as in memory."""
     run = train(method, parts.train, arguments)
     if arguments.n_chains:
@@ -118,6 +123,8 @@ def train_on(method: Method, parts: Parts | StoredParts, arguments: Arguments) -
         budgets, n_threads = arguments.user_budgets, arguments.n_threads
         found = method.diagnose(parts.train, n_chains=arguments.n_chains, n_threads=n_threads, user_budgets=budgets)
         run = replace(run, convergence=found)
+    if isinstance(parts, NewUserParts):
+        return replace(run, new_users=_new_user_figures(run.model, parts, arguments.n_threads))
     if not len(parts.test):
         return run
     return (
@@ -134,6 +141,12 @@ def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:
     seconds = time.perf_counter() - began
     used = round(len(ratings) * method.training_share)
     return Run(model, used, seconds, {}, streamed=isinstance(ratings, StoredRatings))
+
+
+def _new_user_figures(model: Model, parts: NewUserParts, n_threads: int | None) -> dict[str, Any]:
+    figures = measure_ranker(release_ranker(model.release, n_threads), parts.people, parts.popularity)
+    popular = measure_ranker(popularity_ranker(parts.popularity, n_threads), parts.people, parts.popularity)
+    return {**parts.people.counts(), **figures, **{f"popularity_{name}": popular[name] for name in FIGURES}}
 
 
 def _with_ranking(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:

@@ -30,7 +30,7 @@ def check_certified(release: Release, *, accept_unproven: bool, name: str = "the
     if not release.guarantee.certified and not accept_unproven:
         raise NotCertified(
             f"{name} is not certified (mode {release.guarantee.mode}): showing it to others may show them people's "
-            "ratings; train a certified release, or add --accept-unproven and the page will carry a red banner"
+            "ratings; train a certified release, or set accept_unproven=True and the page will carry a red banner"
         )
 
 

@@ -8,8 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf import Checkpoint, Ratings
+from dpmf import Checkpoint, GaussianGD, Ratings
 from dpmf.engine.journal import Journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.evaluation import prediction_errors
@@ -36,6 +35,8 @@ from dpmf.ratings.synthetic import make
 
 from ..cases import bits
 from ..watch import Killed, Watch
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
 
 METHOD = ALS(n_factors=2, n_epochs=3, budget=Budget(5.0))
 DRAWS = (3, 1, 2, 2, 2)  # of noise: counts, a pass over biases, and rounds
@@ -192,6 +193,14 @@ def test_checkpoints_of_plain_and_certified_runs_are_told_apart(tmp_path: Path, 
             resume(second, ratings, tmp_path / name)
 
 
+def test_another_method_is_named(tmp_path: Path, ratings: Ratings) -> None:
+    METHOD.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"))
+    with pytest.raises(
+        InvalidArgument, match=r"\(of the method private als there, certified gaussian here\): use the same method"
+    ):
+        GaussianGD(budget=Budget(5.0)).fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+
+
 def test_other_settings_are_refused_with_and_without_a_snapshot(tmp_path: Path, ratings: Ratings, watch: Watch) -> None:
     ledger = Ledger(tmp_path / "ledger.json", Budget(20.0))
     for name, draw in (("counts", 2), ("rounds", 8)):
@@ -290,25 +299,18 @@ def test_a_backup_of_a_run_that_was_never_stopped_does_not_continue_either(tmp_p
 # The real program
 
 
-def test_killed_for_real_a_certified_run_ends_with_its_guarantee(tmp_path: Path) -> None:
+def test_killed_for_real_a_certified_run_ends_with_its_guarantee(
+    program: Program, signalled: Program, tmp_path: Path
+) -> None:
     command = [
-        sys.executable, "-m", "dpmf", "train", "synthetic", "--epsilon", "5", "--factors", "4", "--epochs", "60",
-        "--items-public", "--out", "release", "--ledger", "ledger.json", "--cap", "6", "--checkpoint", "run",
-        "--resume",
+        "train", "synthetic", "--epsilon", "5", "--factors", "4", "--epochs", "60", "--items-public", "--out",
+        "release", "--ledger", "ledger.json", "--cap", "6", "--checkpoint", "run", "--resume",
     ]  # fmt: skip
-    for more in (4, 7):
-        before = started_in(tmp_path / "run")
-        running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        began = time.monotonic()
-        while (
-            started_in(tmp_path / "run") < before + more and running.poll() is None and time.monotonic() - began < 600
-        ):
-            time.sleep(0.001)
-        os.kill(running.pid, signal.SIGKILL)
-        assert running.wait() == -signal.SIGKILL, "the run was over before it could be killed"
+    for n in (6, 9):
+        assert signalled(*command, kind="os.rename", start="started.json", n=n).returncode == -signal.SIGKILL
         assert not (tmp_path / "release").exists()
     assert 11 <= started_in(tmp_path / "run") < 60
-    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    done = program(*command, check=True)
     assert "certified" in done.stdout
     release = Release.load(tmp_path / "release")
     guarantee, n_items = release.guarantee, len(release.items)

@@ -87,7 +87,7 @@ def test_a_release_has_to_be_certified_for_replacement_or_public(ratings: Rating
     plain = SGD(n_factors=2, n_epochs=2).fit(ratings).release
     seeded = ALS(n_factors=2, n_epochs=1, budget=Budget(50.0, neighbours="replace"), noise_seed=1).fit(ratings).release
     for release in (added, plain, seeded):
-        with pytest.raises(InvalidArgument, match=r"certified with neighbours='replace'.*--profiles-public"):
+        with pytest.raises(InvalidArgument, match=r"certified with neighbours='replace'.*public=True"):
             Profiles.from_release(release, BUDGET)
         public = Profiles.from_release(release, BUDGET, public=True)
         assert public.spent == ()

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpmf.compare.plots.figure import axes, figure, legend_below, log_epsilons, status_style, style_of
 from dpmf.compare.plots.runs import REFERENCE_STYLES
-from dpmf.compare.results import POPULAR, Row
+from dpmf.compare.results import POPULAR, PRIVATE_POPULAR, Row
 from dpmf.compare.summary import Point, is_seeded, summarize
 from dpmf.errors import InvalidArgument
 from dpmf.privacy.budget import UNITS, check_unit
@@ -29,8 +29,13 @@ METRICS = {
     "recall": "recall at 10",
     "ndcg": "ndcg at 10",
     "kld": "what errors tell about training ratings (kld, nats)",
+    "ndcg@100": "ndcg at 100, new users",
+    "ndcg@10": "ndcg at 10, new users",
+    "recall@20": "recall at 20, new users",
+    "recall@50": "recall at 50, new users",
 }
-_RANKING = ("recall", "ndcg")
+_POPULAR_COLOUR = "#555555"
+_RANKING = ("recall", "ndcg", "ndcg@100", "ndcg@10", "recall@20", "recall@50")
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class Series:
         method, label: its name, and what the legend says.
         claim: whether epsilon is a published claim.
         epsilons: of the guarantee, or the claim.
-        means, least, most: over repeats.
+        means, least, most: over repeats; of figures for new users, the ends of the 95 % interval over people.
         repeats: how many there were at each epsilon.
+        intervals: whether least and most are the ends of intervals.
     """
 
     method: str
@@ -53,6 +59,7 @@ class Series:
     least: list[float]
     most: list[float]
     repeats: list[int]
+    intervals: bool = False
 
 
 def accuracy_series(rows: Iterable[Row], metric: str, unit: str) -> list[Series]:
@@ -69,6 +76,12 @@ def accuracy_series(rows: Iterable[Row], metric: str, unit: str) -> list[Series]
     return [_series(label, sorted(line, key=_epsilon), metric) for label, line in lines.items()]
 
 
+def same_budget_line(rows: Iterable[Row], metric: str) -> Series | None:
+    """Return popularity under the same budgets, by the epsilon asked for; None if there is nothing of it to draw."""
+    points = [point for point in summarize(rows) if point.method == PRIVATE_POPULAR and metric in point.mean]
+    return _series("popular, same budget", sorted(points, key=lambda point: point.asked), metric) if points else None
+
+
 def reference_lines(rows: Iterable[Row], metric: str) -> dict[str, float]:
     """Return the height of every reference line, by the name of the reference."""
     found = {
@@ -80,7 +93,7 @@ def reference_lines(rows: Iterable[Row], metric: str) -> dict[str, float]:
 
 
 def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: str = "user", ax: Any = None) -> Any:
-    """Draw a figure against epsilon per user, or per rating; error bars are the min–max of the repeats."""
+    """Draw a figure against epsilon per user, or per rating; error bars are intervals, or the min–max of repeats."""
     if metric not in METRICS:
         raise InvalidArgument(f"metric={metric!r} is unknown: it should be one of {', '.join(METRICS)}")
     check_unit(unit)
@@ -91,13 +104,18 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
         look = status_style(colour, line.claim)
         ax.plot(line.epsilons, line.means, marker=marker, label=line.label, lw=1.5, ms=7, **look)
         _draw_bars(ax, line, colour)
+    popular = same_budget_line(rows, metric) if unit == "user" else None
+    if popular is not None:
+        ax.plot(popular.epsilons, popular.means, label=popular.label, lw=1.5, ls=":", marker="x", color=_POPULAR_COLOUR)
+        _draw_bars(ax, popular, _POPULAR_COLOUR)
     for name, height in reference_lines(rows, metric).items():
         ax.axhline(height, lw=1.5, zorder=1, **REFERENCE_STYLES[name])
     ax.relim()  # lines across the axes alone would not move the limits, and might lie on the edge
     ax.autoscale_view()
     log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
     repeated = any(n > 1 for line in lines for n in line.repeats)
-    title = "mean of repeats; error bars: min–max" if repeated else "one run each"
+    bars = "95 % interval over people" if any(line.intervals for line in lines) else "min–max" if repeated else ""
+    title = ("mean of repeats" if repeated else "one run each") + (f"; error bars: {bars}" if bars else "")
     ax.set(xlabel=f"ε per {unit}", ylabel=METRICS[metric], title=title)
     ax.title.set_fontsize("small")
     legend_below(ax)
@@ -122,8 +140,8 @@ def accuracy_figure(rows: Sequence[Row], metric: str = "rmse", size: tuple[float
 
 
 def _draw_bars(ax: Any, line: Series, colour: str) -> None:
-    """Draw bars where there is more than one repeat: a single run has no spread."""
-    places = [place for place, n in enumerate(line.repeats) if n > 1]
+    """Draw bars where there is an interval, or more than one repeat: a single run has no spread."""
+    places = [place for place, n in enumerate(line.repeats) if n > 1 or line.intervals]
     if places:
         mean = [line.means[place] for place in places]
         below = [line.means[place] - line.least[place] for place in places]
@@ -147,12 +165,15 @@ def _is_shown(point: Point) -> bool:
 
 
 def _epsilon(point: Point) -> float:
-    assert point.epsilon is not None
-    return point.epsilon
+    """Return that of the guarantee; private popularity has none, and was made for the one asked for."""
+    return point.asked if point.epsilon is None else point.epsilon
 
 
 def _series(label: str, points: list[Point], metric: str) -> Series:
     first = points[0]
     mean, least, most = ([getattr(point, kind)[metric] for point in points] for kind in ("mean", "least", "most"))
+    intervals = all(metric in point.interval for point in points)
+    if intervals:
+        least, most = ([point.interval[metric][end] for point in points] for end in (0, 1))
     epsilons, repeats = [_epsilon(point) for point in points], [point.n for point in points]
-    return Series(first.method, label, first.is_claim, epsilons, mean, least, most, repeats)
+    return Series(first.method, label, first.is_claim, epsilons, mean, least, most, repeats, intervals)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dpmf.compare.plots.figure import figure, nth_style, status_style
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
+from dpmf.compare.results import EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
 from dpmf.compare.summary import guarantee_key, is_seeded
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Guarantee
@@ -26,6 +26,8 @@ REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, whi
     OWN_MEAN: {"label": "per-user mean", "linestyle": ":", "color": "#000000"},
     POPULAR: {"label": "most popular, not private", "linestyle": (0, (1, 3)), "color": "#555555"},
     NON_PRIVATE: {"label": f"not private ({NON_PRIVATE})", "linestyle": "-.", "color": "#555555"},
+    EXACT_EASE: {"label": "EASE, not private", "linestyle": (0, (4, 2, 1, 2)), "color": "#000000"},
+    IMPLICIT: {"label": "implicit's ALS, not private", "linestyle": (0, (3, 1, 1, 1, 1, 1)), "color": "#555555"},
 }
 _NAMES = {
     "history": "an error after each epoch",

@@ -16,12 +16,14 @@ from typing import Any
 
 from dpmf.compare.comparison import PICTURE, REPORT
 from dpmf.compare.measurement import MOST_RANKED
-from dpmf.compare.plots.accuracy import accuracy_against_epsilon, accuracy_figure, units_with
-from dpmf.compare.plots.figure import as_svg, figure, save
+from dpmf.compare.plots.accuracy import accuracy_figure, units_with
+from dpmf.compare.plots.figure import figure, save
 from dpmf.compare.plots.groups import by_group
 from dpmf.compare.report.guarantees import all_guarantees
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
-from dpmf.compare.report.tables import FIGURES, best_rows, by_guarantee, figures, group_names, groups
+from dpmf.compare.report.new_users import MAIN, protocol_text, ranking_findings
+from dpmf.compare.report.sections import draw_inline, guarantee_tables, pictures_by_unit, say_not_drawn
+from dpmf.compare.report.tables import FIGURES, RANKED, best_rows, by_guarantee, figures, group_names, groups, ranked
 from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
@@ -74,36 +76,23 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
         Where they are; None for a picture that there is not.
     """
     picture: Path | None = None
+    metric = "rmse" if plan.new_users is None else MAIN
     try:
-        if units_with(rows, "rmse"):
-            save(accuracy_figure(rows), folder / PICTURE)
+        if units_with(rows, metric):
+            save(accuracy_figure(rows, metric), folder / PICTURE)
             picture = folder / PICTURE
         else:
             (folder / PICTURE).unlink(missing_ok=True)  # of an earlier run, and not of these rows
-        draw: Callable[..., str] = _drawn
+        draw: Callable[..., str] = draw_inline
         figure()
     except MissingExtra:
-        draw = _not_drawn
+        draw = say_not_drawn
     points = summarize(rows)
     title = f"Privacy against accuracy: {facts['name'] or 'ratings'}"
     parts = [
         f"<h1>{text(title)}</h1>",
         paragraph(OUTSIDE, "note"),
-        *findings(points),
-        "<h2>Accuracy against ε</h2>",
-        paragraph(_MARKS),
-        _by_unit(rows, ("rmse",), draw),
-        *_tables(by_guarantee(points, figures), FIGURES),
-        paragraph(_table_note(plan, rows), "soft"),
-        _failures(points),
-        "<h2>Ranking</h2>",
-        paragraph(_RANKING),
-        _by_unit(rows, ("recall", "ndcg"), draw),
-        "<h2>Whom it serves: rare items, and people with few ratings</h2>",
-        *_groups(rows, points, draw),
-        "<h2>What errors tell about who was learnt from</h2>",
-        paragraph(_KLD),
-        _by_unit(rows, ("kld",), draw),
+        *(_on_ratings(plan, rows, draw) if plan.new_users is None else _for_new_users(plan, rows, draw)),
         "<h2>Guarantees and claims in full</h2>",
         all_guarantees(points) or paragraph("Nothing here is private."),
         "<h2>How it was made</h2>",
@@ -111,6 +100,43 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
     ]
     write_text(folder / REPORT, page(title, parts))
     return folder / REPORT, picture
+
+
+def _on_ratings(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
+    """Return what held-out ratings show."""
+    points = summarize(rows)
+    return [
+        *findings(points),
+        "<h2>Accuracy against ε</h2>",
+        paragraph(_MARKS),
+        pictures_by_unit(rows, ("rmse",), draw),
+        *guarantee_tables(by_guarantee(points, figures), FIGURES),
+        paragraph(_table_note(plan, rows), "soft"),
+        _failures(points),
+        "<h2>Ranking</h2>",
+        paragraph(_RANKING),
+        pictures_by_unit(rows, ("recall", "ndcg"), draw),
+        "<h2>Whom it serves: rare items, and people with few ratings</h2>",
+        *_groups(rows, points, draw),
+        "<h2>What errors tell about who was learnt from</h2>",
+        paragraph(_KLD),
+        pictures_by_unit(rows, ("kld",), draw),
+    ]
+
+
+def _for_new_users(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
+    """Return what people who were held out show."""
+    points = summarize(rows)
+    return [
+        *ranking_findings(points),
+        "<h2>Ranking for new users against ε</h2>",
+        paragraph(protocol_text(plan, rows)),
+        paragraph(_MARKS),
+        pictures_by_unit(rows, (MAIN, "recall@20"), draw),
+        *guarantee_tables(by_guarantee(points, ranked), RANKED),
+        paragraph(_table_note(plan, rows), "soft"),
+        _failures(points),
+    ]
 
 
 def findings(points: Sequence[Point]) -> list[str]:
@@ -126,27 +152,6 @@ def findings(points: Sequence[Point]) -> list[str]:
     return [shown, paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""]
 
 
-def _tables(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str]) -> list[str]:
-    """Return one table per kind of guarantee, under its name."""
-    parts = []
-    for guarantee, rows in tables.items():
-        mark = f' class="{guarantee.kind}"' if guarantee.kind else ""
-        parts += [f"<h3{mark}>{text(guarantee.text[0].upper() + guarantee.text[1:])}</h3>", table(columns, rows)]
-    return parts
-
-
-def _by_unit(rows: Sequence[Row], metrics: Sequence[str], draw: Callable[..., str]) -> str:
-    """Return a picture for each figure and each unit of privacy."""
-    parts = []
-    for metric in metrics:
-        for unit in units_with(rows, metric):
-            drawing = partial(accuracy_against_epsilon, rows, metric, unit)
-            parts.append(draw(drawing, f"{metric} against ε per {unit}"))
-    if not parts:
-        return paragraph("There is no private run to draw.", "soft")
-    return parts[0] if len(parts) == 1 else '<div class="pair">' + "".join(parts) + "</div>"
-
-
 def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., str]) -> list[str]:
     parts = []
     for which, whose in (("by_popularity", "popularity of the item"), ("by_activity", "activity of the user")):
@@ -158,19 +163,9 @@ def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., st
         parts.append('<div class="pair">' + "".join(pictures) + "</div>" if pictures else "")
         columns = ["method", "ε", *group_names(rows, which)]
         shown = [point for point in points if any(getattr(row, which) for row in point.rows)]
-        content = "".join(_tables(by_guarantee(shown, groups(which)), columns))
+        content = "".join(guarantee_tables(by_guarantee(shown, groups(which)), columns))
         parts.append(folded(f"rmse by {whose}, all runs (mean of repeats)", content))
     return parts
-
-
-def _drawn(draw: Callable[[Any], Any], label: str) -> str:
-    picture = figure(5.2, 4.6)  # inches: as wide as a phone at the size of its letters
-    draw(picture.subplots())
-    return f"<figure>{as_svg(picture, label)}</figure>"
-
-
-def _not_drawn(draw: Callable[[Any], Any], label: str) -> str:
-    return paragraph(f"{label}: not drawn, because matplotlib is not installed (pip install 'dpmf[plot]')", "soft")
 
 
 def _table_note(plan: Sweep, rows: Sequence[Row]) -> str:
@@ -214,6 +209,8 @@ def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> l
         f"{method}.{name} = {value}" for method, fields in plan.settings.items() for name, value in fields.items()
     ]
     held_out = f"{plan.holdout:g}" + (" ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}")
+    if plan.new_users is not None:
+        held_out = f"{plan.new_users.share:g} of the people, with all their ratings"
     circumstances = [
         f"Begun {facts['began']}.",
         f"Held out: {held_out}; the same split for all methods of a repeat.",

@@ -14,17 +14,24 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from dpmf.compare.report.markup import Cell
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row
+from dpmf.compare.results import EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
 from dpmf.compare.summary import Point
+from dpmf.evaluation import new_users
 
 FIGURES = ("method", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
 BRIEF = ("method", "ε", "rmse", "min", "max", "recall@10", "ndcg@10", "seconds", "runs")
+RANKED = ("method", "ε", *new_users.FIGURES, "seconds", "memory", "runs")
+BRIEF_RANKED = ("method", "ε", "ndcg@100", "95 % interval", "recall@20", "coverage@20", "tail@20", "runs")
 _NAMES = {
     OWN_MEAN: "per-user mean",
     POPULAR: "popular, not private",
     NON_PRIVATE: f"{NON_PRIVATE}, not private",
+    EXACT_EASE: "EASE, not private",
+    IMPLICIT: "implicit, not private",
+    PRIVATE_POPULAR: "popular",
 }
 _WITHOUT = "without an ε"
+_SAME_BUDGET = "popularity with the noise of the same budget: a figure, not a release"
 _FAILED = "did not end"
 _NONE = "–"
 
@@ -34,7 +41,7 @@ def guarantee_of(point: Point) -> Cell:
     if not point.n:
         return Cell(_FAILED)
     if point.mode == "none":
-        return Cell(_WITHOUT)
+        return Cell(_WITHOUT if math.isinf(point.asked) else _SAME_BUDGET)
     if point.seeded:
         return Cell("not private: noise from a seed")
     about = f"per {point.unit}, {point.neighbours}" + (f", δ = {point.delta:g}" if point.delta else "")
@@ -70,16 +77,40 @@ def brief(point: Point) -> list[Cell]:
     return [_name(point), _epsilon(point), *(Cell(one, number=True) for one in (*texts, _seconds(point), _runs(point)))]
 
 
-def best_rows(points: Iterable[Point]) -> list[list[Cell]]:
-    """Return the certified method with the lowest error at every epsilon: unit, epsilon, method and rmse."""
+def ranked(point: Point) -> list[Cell]:
+    """Return cells for `RANKED`: means, and the interval over people, or the range of the repeats, below."""
+    memory = f"{point.mean['peak_memory'] / 1e6:,.0f} MB" if "peak_memory" in point.mean else _NONE
+    return [
+        _name(point),
+        _epsilon(point),
+        *(_spread(point, one) for one in new_users.FIGURES),
+        *(Cell(one, number=True) for one in (_seconds(point), memory, _runs(point))),
+    ]
+
+
+def brief_ranked(point: Point) -> list[Cell]:
+    """Return cells for `BRIEF_RANKED`, which fit on a terminal."""
+    low, high = point.interval.get("ndcg@100", (None, None))
+    interval = _NONE if low is None else f"{low:.4f}–{high:.4f}"
+    first, *others = (
+        _NONE if one not in point.mean else f"{point.mean[one]:.4f}"
+        for one in ("ndcg@100", "recall@20", "coverage@20", "tail@20")
+    )
+    texts = first, interval, *others, _runs(point)
+    return [_name(point), _epsilon(point), *(Cell(one, number=True) for one in texts)]
+
+
+def best_rows(points: Iterable[Point], figure: str = "rmse") -> list[list[Cell]]:
+    """Return the best certified method at every epsilon: unit, epsilon, method, and its rmse or another figure."""
     best: dict[tuple[str, float], Point] = {}
+    sign = -1 if figure == "rmse" else 1  # an error is the better the lower it is
     for point in points:
-        if point.certified and "rmse" in point.mean and point.unit:
+        if point.certified and figure in point.mean and point.unit:
             key = point.unit, point.asked
-            if key not in best or point.mean["rmse"] < best[key].mean["rmse"]:
+            if key not in best or sign * point.mean[figure] > sign * best[key].mean[figure]:
                 best[key] = point
     return [
-        [Cell(f"{point.epsilon:g} per {unit}", number=True), Cell(point.method, kind="proven"), _spread(point, "rmse")]
+        [Cell(f"{point.epsilon:g} per {unit}", number=True), Cell(point.method, kind="proven"), _spread(point, figure)]
         for (unit, _), point in sorted(best.items(), key=lambda one: (one[0][0] != "user", one[0][1]))
     ]
 
@@ -126,7 +157,9 @@ def _name(point: Point) -> Cell:
 def _epsilon(point: Point) -> Cell:
     if not point.n:
         return Cell(f"{point.asked:g} asked for", number=True)
-    return Cell(_NONE if point.epsilon is None else f"{point.epsilon:g}", number=True)
+    if point.epsilon is None:
+        return Cell(_NONE if math.isinf(point.asked) else f"{point.asked:g}", number=True)
+    return Cell(f"{point.epsilon:g}", number=True)
 
 
 def _seconds(point: Point) -> str:
@@ -138,8 +171,9 @@ def _runs(point: Point) -> str:
 
 
 def _spread(point: Point, figure: str) -> Cell:
-    """Return a mean, with the range below if there is one."""
+    """Return a mean, with the interval or the range below if there is one."""
     if figure not in point.mean:
         return Cell(_NONE, number=True)
-    mean, least, most = (f"{one[figure]:.4f}" for one in (point.mean, point.least, point.most))
+    low, high = point.interval.get(figure, (point.least[figure], point.most[figure]))
+    mean, least, most = (f"{one:.4f}" for one in (point.mean[figure], low, high))
     return Cell(mean, number=True, below="" if least == most else f"{least}–{most}")

@@ -26,7 +26,7 @@ from dpmf.ratings import Ratings
 
 _USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
 _OF_ALS = ("n_factors", "n_epochs", "regularization", "per_item")
-_USUALLY = 0.9  # of those who are online on average, so many nearly always are
+_USUALLY = 0.9  # this fraction of the average number of people online is nearly always online
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class CertifiedScenario:
 
     Attributes:
         budget: what all rounds together may cost one person.
-        per_round: how many of those who are online take part in a round. None asks everybody, if people come at once
-            (come is 1), and whoever has just left counts as dropped out; else nine tenths of as many as are online
-            on average. Nothing is gained in privacy by being left out.
+        per_round: the number of people online who take part in a round. None asks everybody, if people come at once
+            (come is 1), and whoever has just left counts as dropped out; else nine tenths of the average number of
+            people online. Nothing is gained in privacy by being left out.
         dropouts: the part of them that may leave before they answer; with more, the round is discarded.
         colluders: the part of them that may tell the recommender, or the third party, what they did.
         come, leave: the probabilities of a person getting online and offline in a round.

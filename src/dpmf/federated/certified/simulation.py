@@ -89,7 +89,7 @@ def simulate_certified(
         scenario: what to run.
         n_threads: for the errors that are measured on the way, which nobody could measure in earnest.
         callbacks: called with the record of each round of factors.
-        checkpoint: where to keep what is released; a run that was stopped goes on without the stage it was stopped in.
+        checkpoint: where to store what is released; a run that was stopped resumes without that stage.
         user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta. Nobody
             else gets to know it: everybody scales their own answers.
         ledger: where to enter what the run will release, before anybody is asked.

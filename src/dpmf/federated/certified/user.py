@@ -1,7 +1,7 @@
 """A user of the certified protocol: ratings, bias and factors stay here, and what leaves is bounded, noisy and masked.
 
 Nobody else has to be trusted with the bound, the noise or the budget: whatever the recommender asks, a user answers
-every round of the agreement once at most, with the noise that the agreement promises for what was asked.
+every round of the agreement once at most, with the noise that the agreement requires for what was asked.
 
 >>> from dpmf.federated.wire.channels import KeyPair
 >>> from dpmf.methods import ALS

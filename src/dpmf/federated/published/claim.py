@@ -33,7 +33,7 @@ _DROPPED = (
     "Users who leave in the middle of a round take their part of its noise along; a sum may even be of a single user."
 )
 _RESUMED = (
-    "The run was stopped and gone on with: rounds after its last snapshot were played again, with other noise, and "
+    "The run was stopped and resumed: rounds after its last snapshot were played again, with other noise, and "
     "what they showed the first time comes on top."
 )
 _APART = "Recommender and third party do not collude; both follow the protocol."

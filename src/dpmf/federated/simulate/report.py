@@ -23,6 +23,7 @@ def report_of(trial: Trial, scenario: str, seconds: float) -> dict[str, Any]:
     guarantee, accuracy = trial.model.guarantee, trial.accuracy
     return {
         "scenario": scenario,
+        "method": trial.method,
         "mode": guarantee.mode,
         "rmse": accuracy.get("rmse"),
         "mae": accuracy.get("mae"),

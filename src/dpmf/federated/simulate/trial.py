@@ -57,6 +57,11 @@ class Trial:
     accuracy: dict[str, float]
 
     @property
+    def method(self) -> str:
+        """The name of the method: in the published scenarios, that of the paper."""
+        return self.plan.learner.name if isinstance(self.plan, CertifiedScenario) else ObjectivePerturbation.name
+
+    @property
     def rounds(self) -> int:
         """The number of rounds played."""
         return n_rounds(self.plan) if self.outcome is None else self.outcome.rounds

@@ -29,7 +29,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.refusals import Refused
 
-PUBLIC_BYTES = 32
 _COUNTER_BYTES = 8
 _TAG_BYTES = 16
 OVERHEAD = _COUNTER_BYTES + _TAG_BYTES

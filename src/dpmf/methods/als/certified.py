@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
-from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of, unit_of
+from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate, standardized
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
+from dpmf.methods.units import unit_of
 from dpmf.ratings import Scale
 from dpmf.streams import stream_key
 

@@ -43,6 +43,7 @@ from dpmf.kernels.ridge import Penalties
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
 from dpmf.methods.snapshots import fingerprint_of, restore, save, snapshots_of
+from dpmf.methods.units import unit_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
@@ -53,7 +54,6 @@ MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for do
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
 _INITIAL_SD = 0.1
-USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which penalties are stated; others are converted
 _GRAMIAN_TASKS = 32  # from the data alone, so that any number of threads adds up the same parts
 
 
@@ -89,7 +89,7 @@ def fit_explicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str,
     settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
     how: dict[str, Any] = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
     found = factorize_ratings(counted, **settings, **how)
-    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+    unit = unit_of(ratings.scale)
     penalty = settings["regularization"]
     release = Release(
         items=ratings.catalogue,
@@ -130,14 +130,14 @@ def factorize_ratings(
         seed: fixes the initial item factors, made from the items' ids.
         n_threads: all CPUs this process may use by default. It changes the speed, never the result.
         callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
-        checkpoint: where to keep snapshots, from which a run that was stopped goes on to the same result.
+        checkpoint: where to store snapshots, from which a run that was stopped resumes to the same result.
     """
     _check(ratings, n_factors, n_epochs, seed, regularization)
     not_negative("exponent", exponent)
     ridge_b = BIAS_PART * regularization if bias_regularization is None else bias_regularization
     not_negative("bias_regularization", ridge_b)
     threads = thread_count(n_threads)
-    unit = (ratings.scale.hi - ratings.scale.lo) / USUAL_WIDTH
+    unit = unit_of(ratings.scale)
     users = SparseRows.by_user(ratings)
     items = users.transposed(ratings.n_items, threads)
     mean = float(ratings.values.mean(dtype=np.float64))

@@ -27,13 +27,13 @@ from dpmf.methods.certified.questions import (
     Rated,
 )
 from dpmf.methods.certified.script import Round, Script, Told, number, numbers, penalties
+from dpmf.methods.units import unit_of
 from dpmf.ratings import Scale
 
 RADIUS = 1.0
 """The longest factors of a user that count in full."""
 
 CLIP = 0.5  # where residuals are cut off, for a scale as wide as 1 to 5
-_USUAL_WIDTH = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +243,3 @@ class ALSScript(Script):
 def clip_of(scale: Scale) -> float:
     """Return where residuals are cut off."""
     return CLIP * unit_of(scale)
-
-
-def unit_of(scale: Scale) -> float:
-    """Return the width of a scale, relative to that of 1 to 5."""
-    return (scale.hi - scale.lo) / _USUAL_WIDTH

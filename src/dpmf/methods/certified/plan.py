@@ -53,7 +53,7 @@ class Plan(ABC):
     @property
     @abstractmethod
     def sum_size(self) -> int:
-        """The most numbers that are asked for at once: each thread adds up as many."""
+        """The most numbers that are asked for at once, and the size of each thread's sum."""
 
     @property
     def working_size(self) -> int:

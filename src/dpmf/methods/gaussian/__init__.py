@@ -146,7 +146,7 @@ class GaussianGD(SteppingMethod):
         found = super().private_fields(mode, epsilon, delta, **more)
         if mode == "paper" and math.isfinite(epsilon):
             if more.get("neighbours") == "add-remove":
-                raise InvalidArgument("--neighbours add-remove: the claim is about a rating that is replaced")
+                raise InvalidArgument("neighbours='add-remove': the claim is about a rating that is replaced")
             if delta is not None:
                 found["delta_r"] = delta
         return found

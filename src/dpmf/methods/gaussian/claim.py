@@ -89,7 +89,7 @@ class Claim:
 
     @property
     def by_accountant(self) -> float:
-        """The overall ε at δ_r of as many Gaussian releases, exactly."""
+        """The overall ε at δ_r of the same Gaussian releases, computed exactly."""
         return epsilon_of([GaussianEvent("user gradients", self._multiplier, self.n_iterations)], self.delta_r)
 
     def to_json(self) -> dict[str, float]:
@@ -131,7 +131,7 @@ class Claim:
 
 
 def eps_i_for(epsilon: float, n_iterations: int, delta_i: float, delta_r: float) -> float:
-    """Return ε_i for which the Rényi formula gives this overall ε after so many iterations."""
+    """Return ε_i for which the Rényi formula gives this overall ε after `n_iterations` iterations."""
     spread = math.log(1 / delta_r)
     root = epsilon / (math.sqrt(spread + epsilon) + math.sqrt(spread))  # of A, without cancellation
     return 2 * root * math.sqrt(math.log(1.25 / delta_i) / n_iterations) * (1 - _HAIR)

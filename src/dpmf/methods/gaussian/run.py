@@ -18,6 +18,7 @@ from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.claimed import ClaimedRelease, carry_out
 from dpmf.methods.gaussian.descent import EXPONENT, Floats, FullGradients, Pace, drawn_noise
 from dpmf.methods.snapshots import fingerprint_of, snapshots_of
+from dpmf.methods.units import unit_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import SEEDED
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 _PUBLISHED_LENGTH, _QUICK_LENGTH = 1.0, 0.1  # of all rows at the start
 _SETTINGS_PUBLIC = "Rating scale and configuration are public: they were declared, not learnt from the ratings."
-_USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which the settings of a quick run are stated; others are converted
 
 
 def fit_descent(method: GaussianGD, ratings: Ratings, options: RunOptions) -> Model:
@@ -45,7 +45,7 @@ def fit_descent(method: GaussianGD, ratings: Ratings, options: RunOptions) -> Mo
     if noise.seeded:
         logger.warning("%s", SEEDED)
     centre = float(ratings.values.mean(dtype=np.float64)) if settings.centering == "mean" else 0.0
-    unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH if method.kind == "none" else 1.0
+    unit = unit_of(ratings.scale) if method.kind == "none" else 1.0
     state = _start(method, ratings, centre, unit, n_threads)
 
     def advance(epoch: int) -> EpochRecord:

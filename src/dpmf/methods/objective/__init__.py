@@ -174,11 +174,9 @@ class ObjectivePerturbation(Method):
         """Return the fields that an epsilon sets; what is protected is a rating that is replaced."""
         if math.isfinite(epsilon):
             if mode == "paper" and delta is not None:
-                raise InvalidArgument(
-                    "--delta means nothing for the claim about objective, which has none: leave it out"
-                )
+                raise InvalidArgument("delta means nothing for the claim about objective, which has none: leave it out")
             if more.get("neighbours") == "add-remove":
-                raise InvalidArgument("--neighbours add-remove: what objective protects is a rating that is replaced")
+                raise InvalidArgument("neighbours='add-remove': what objective protects is a rating that is replaced")
         return super().private_fields(mode, epsilon, delta, **{**more, "neighbours": "replace"})
 
     def _quick(self) -> GaussianGD:

@@ -207,7 +207,7 @@ class _Derived(Profiles):
             raise InvalidArgument(
                 f"profiles need a release that is certified with neighbours='replace', and this one is "
                 f"{guarantee.mode}, {guarantee.neighbours}: train it so, or assert that it is public, made from other "
-                "people's ratings (public=True, or --profiles-public)"
+                "people's ratings (public=True)"
             )
         self._release, self._budget, self._public = release, budget, public
 

@@ -1,7 +1,7 @@
 """A run of objective perturbation that certifies nothing: the plain fit, then items once more with noise.
 
-Noise is drawn once, with the first step, and kept with the snapshots: what is released at the end of a run that was
-stopped and gone on with is what it would have been, and nothing is drawn a second time.
+Noise is drawn once, with the first step, and stored in the snapshots: a run that was stopped and resumed releases what
+an uninterrupted one would have released, and nothing is drawn a second time.
 """
 
 from __future__ import annotations

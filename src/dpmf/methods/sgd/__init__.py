@@ -30,12 +30,12 @@ from dpmf.methods.sgd.defaults import Settings, suggested
 from dpmf.methods.sgd.descent import Descent
 from dpmf.methods.sgd.stopping import EarlyStopping
 from dpmf.methods.snapshots import restore, save, snapshots_of
+from dpmf.methods.units import unit_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
 MOST_FACTORS = 1 << 16
-_USUAL_WIDTH = 4.0  # of the scale 1 to 5, for which learning rate and penalty are stated; others are converted
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class SGD(Method):
         return self.resolve().rate(epoch)
 
     def _start(self, ratings: Ratings | StoredRatings, resources: Resources) -> Descent:
-        unit = (ratings.scale.hi - ratings.scale.lo) / _USUAL_WIDTH
+        unit = unit_of(ratings.scale)
         return Descent.start(
             ratings.blocks
             if isinstance(ratings, StoredRatings)

@@ -17,7 +17,9 @@ from typing import Literal
 
 import numpy as np
 
-_LAST_RATE = 0.02  # of the first, where a linear decay ends
+LAST_RATE = 0.02
+"""The last learning rate of a linear decay, relative to the first."""
+
 _RATES = (0.008, 0.02)  # lowest and highest
 _MOST_PENALTY = 0.065
 
@@ -46,5 +48,5 @@ class Settings:
     def rate(self, epoch: int) -> float:
         """Return eta in an epoch, counted from 1."""
         if self.decay == "linear":
-            return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, _LAST_RATE)
+            return self.learning_rate * max(1 - (epoch - 1) / self.n_epochs, LAST_RATE)
         return self.learning_rate * math.exp(-self.decay * math.log(epoch))

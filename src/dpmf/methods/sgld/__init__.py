@@ -41,8 +41,9 @@ from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound, paid_section
 from dpmf.methods.sgld.defaults import MEANINGLESS, ChainSettings, ClaimSettings, defaults_for, gentle_rate
-from dpmf.methods.sgld.draws import BIAS_PRIOR, USUAL_WIDTH, start_chain
+from dpmf.methods.sgld.draws import BIAS_PRIOR, start_chain
 from dpmf.methods.sgld.run import fit_sampled
+from dpmf.methods.units import USUAL_WIDTH
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.ratings import Items, Ratings, Scale

@@ -139,7 +139,7 @@ class Bound:
         Returns:
             `claimed`, by theorem 2, and `add-remove`, for exact draws: least, median and most over all users.
             `typical`: what the ratings of the median user cost at the errors they really have, which is an average over
-            the posterior and promises nothing. `rating`: what one rating costs, as claimed (ε / cap) and for exact
+            the posterior and guarantees nothing. `rating`: what one rating costs, as claimed (ε / cap) and for exact
             draws, at weight 1 and at most.
         """
         losses, most = self.losses(counts, weights), self.most

@@ -33,11 +33,11 @@ from dpmf.methods.sgd.descent import Descent
 from dpmf.methods.sgld.chain import Chain, Density
 from dpmf.methods.sgld.claim import Bound
 from dpmf.methods.sgld.defaults import ChainSettings
+from dpmf.methods.units import unit_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Ratings
 
-USUAL_WIDTH = 4.0  # of the scale 1 to 5, which is one of units
 BIAS_PRIOR = 1.0  # a standard deviation of 0.7
 _FAR = 1e30  # no limit to predictions
 _START_SD = 0.1  # of factors, where the precision of the priors is learnt
@@ -66,7 +66,7 @@ def start_chain(
         seed, noise_seed: of start and order, and of the noise.
     """
     scale, temperature, prior = ratings.scale, settings.temperature, settings.regularization
-    unit = (scale.hi - scale.lo) / USUAL_WIDTH
+    unit = unit_of(scale)
     if isinstance(ratings, StoredRatings):
         grid: BlockGrid | BlockFile = ratings.blocks
     else:

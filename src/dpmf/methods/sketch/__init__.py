@@ -47,7 +47,8 @@ from dpmf.methods.sketch.claim import claim_of
 from dpmf.methods.sketch.defaults import MEANINGLESS, STREAM, EpochSettings, defaults_for
 from dpmf.methods.sketch.run import fit_sketch
 from dpmf.methods.sketch.stream import SketchStream
-from dpmf.methods.sketch.table import CountSketch, unit_of, width_for
+from dpmf.methods.sketch.table import CountSketch, width_for
+from dpmf.methods.units import unit_of
 from dpmf.model import Model
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Ratings, Scale
@@ -157,7 +158,7 @@ class Sketch(SteppingMethod):
     def private_fields(cls, mode: str, epsilon: float, delta: float | None = None, **more: Any) -> dict[str, Any]:
         """Return the fields that an epsilon sets; a claim has no delta."""
         if mode == "paper" and math.isfinite(epsilon) and delta is not None:
-            raise InvalidArgument("--delta means nothing for the claim about sketch, which has none: leave it out")
+            raise InvalidArgument("delta means nothing for the claim about sketch, which has none: leave it out")
         return super().private_fields(mode, epsilon, delta, **more)
 
     @property

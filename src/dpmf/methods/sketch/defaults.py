@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dpmf.methods.sgd.defaults import LAST_RATE
+
 MEANINGLESS: Mapping[str, tuple[str, ...]] = {
     "none": ("sampling_rate", "n_samples", "cap", "noise_seed"),
     "paper": ("sampling_rate", "n_samples", "cap", "noise_seed"),
@@ -23,7 +25,6 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"n_factors": 16, "n_epochs": 100, "decay": "linear", "biases": "means"},
     "certified": {"n_factors": 8, "n_epochs": 50, "sampling_rate": 0.2, "learning_rate": 0.5, "regularization": 1.0},
 }
-_LAST_RATE = 0.02  # of the first, where a linear decay ends
 
 
 def defaults_for(kind: str, n_epochs: int | None) -> Mapping[str, Any]:
@@ -49,4 +50,4 @@ class EpochSettings:
         passed = (epoch - 1) / self.n_epochs
         if isinstance(self.decay, int | float):
             return self.learning_rate / (1 + self.decay * passed)
-        return self.learning_rate * max(1 - passed, _LAST_RATE)
+        return self.learning_rate * max(1 - passed, LAST_RATE)

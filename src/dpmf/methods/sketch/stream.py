@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _TENSOR_FILE, _FACTS_FILE, _WARNING_FILE = "stream.safetensors", "stream.json", "SENSITIVE"
-_WARNING = "This folder holds profiles of people, to go on learning. Do not publish it.\n"
+_WARNING = "This folder holds profiles of people, needed to continue learning. Do not publish it.\n"
 
 
 _NOT_SAVED = ("budget", "n_epochs", "decay")  # the first by itself; the others mean nothing here

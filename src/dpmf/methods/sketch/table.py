@@ -22,7 +22,6 @@ from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.rows import FLOATS_PER_LINE
 from dpmf.kernels.sketch import Family, SketchStep, read_rows, sketch_block
-from dpmf.ratings import Scale
 from dpmf.streams import generator
 
 USERS, ITEMS = 0, 1
@@ -41,11 +40,6 @@ def width_for(n_ids: int, n_factors: int, depth: int, gain: float) -> int:
     2000
     """
     return max(math.ceil(n_ids * n_factors / (gain * depth)), 1)
-
-
-def unit_of(scale: Scale) -> float:
-    """Return a quarter of the width of a scale, by which ratings are divided."""
-    return (scale.hi - scale.lo) / 4
 
 
 def family_of(depth: int, width: int, n_factors: int, biased: bool, seed: int) -> Family:

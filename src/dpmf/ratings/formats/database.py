@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.files import scratch_folder
 
 
 @contextlib.contextmanager
@@ -22,8 +22,8 @@ def open_database(memory: str | None = None) -> Iterator[Any]:
     """Yield a DuckDB connection that spills to a folder of its own; Ctrl-C and full disks are reported as such."""
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="dpmf-scan-") as spill, duckdb.connect(":memory:") as connection:
-        connection.execute("SET temp_directory = $folder", {"folder": spill})
+    with scratch_folder("scan") as spill, duckdb.connect(":memory:") as connection:
+        connection.execute("SET temp_directory = $folder", {"folder": str(spill)})
         connection.execute("SET enable_progress_bar = false")
         connection.execute("SET TimeZone = 'UTC'")  # or times without a zone would depend on the machine
         if memory is not None:

@@ -125,7 +125,7 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
     if scale is None:
-        raise InvalidArgument("streaming needs to know the rating scale beforehand: give it, such as --scale 1:5")
+        raise InvalidArgument("streaming needs to know the rating scale beforehand: give scale=(1, 5)")
     _check_values(relation, scale, missing)
     places = np.empty(len(users), np.int64)
     places[users.hash_order] = np.arange(len(users))
