@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.evaluation import new_users
 from dpmf.evaluation.new_users import NewUsers, People, measure_ranker, release_ranker, split_users, tail_of
 from dpmf.kernels.csr import Csr, CsrPattern
-from dpmf.model import Release
+from dpmf.model import Ranking, Release
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.subset import keep_users, select_users
@@ -122,7 +123,9 @@ def test_figures_are_those_of_a_slow_reference() -> None:
     )
 
 
-def test_a_release_ranks_as_it_recommends(release: Release) -> None:
+@pytest.mark.parametrize("ranks", [False, True])
+def test_a_release_ranks_as_it_recommends(release: Release, ranking_of: Callable[..., Ranking], ranks: bool) -> None:
+    release = replace(release, ranking=ranking_of(6) if ranks else None)
     indptr, items = np.array([0, 2, 3]), np.array([0, 4, 2], np.int32)
     values = np.array([5, 1, 4], np.float32)
     lists = release_ranker(release, 1)(indptr, items, values, 6)

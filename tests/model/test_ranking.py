@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.errors import InvalidArgument
+from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.evaluation import evaluate, prediction_errors
 from dpmf.kernels.csr import Csr
+from dpmf.methods.objective.profiles import Profiles
 from dpmf.model import Model, Ranking, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.ranking_tensors import pack, rounded, unpack
+from dpmf.privacy import Budget
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.synthetic import make
 
@@ -125,6 +127,9 @@ def test_a_release_that_only_ranks_predicts_nothing(ranked: Release) -> None:
     mine, both = alone.fold_in({10: 5, 30: 4}), ranked.fold_in({10: 5, 30: 4})
     with pytest.raises(InvalidArgument, match="only ranks items"):
         mine.predict([20])
+    with pytest.raises(InvalidArgument, match="only ranks items"):
+        Profiles.from_release(alone, Budget(1.0), public=True)
+    assert repr(alone) == "Release(6 items, 0 factors, Ranking(4 of 6 items, 3 factors, 8 pairs), guarantee none)"
     assert [one._replace(rating=None) for one in both.recommend(6)] == mine.recommend(6)
 
 
@@ -180,6 +185,9 @@ def test_a_model_that_ranks_comes_back(
     model = ranking_model(crowd[0], ranking_of(40), release)
     model.save(tmp_path / "model")
     assert list(Model.load(tmp_path / "model").recommend_batch(k=3)) == list(model.recommend_batch(k=3))
+    dataclasses.replace(model, seen_weights=model.seen_weights * np.float32(2)).save(tmp_path / "heavy")  # type: ignore[operator]
+    with pytest.raises(DamagedFile, match="from 0 to 1"):
+        Model.load(tmp_path / "heavy")
 
 
 def test_ranking_figures_come_from_the_ranking_and_errors_from_the_rating_model(

@@ -215,7 +215,7 @@ def tail_of(popularity: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def release_ranker(release: Release, n_threads: int | None = None) -> Ranker:
-    """Return how a release ranks: people are folded in, and get the items with the highest scores."""
+    """Return how a release ranks: people are folded in, and get the first items by ranking part or expected rating."""
     n_threads = thread_count(n_threads)
 
     def rank(

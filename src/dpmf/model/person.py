@@ -157,7 +157,7 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
             left out and listed in `Person.unknown`.
     """
     if not release.is_implicit and not isinstance(ratings, Mapping):
-        raise InvalidArgument("this release predicts ratings: give a mapping from items to ratings, not items alone")
+        raise InvalidArgument("this release goes by ratings: give a mapping from items to ratings, not items alone")
     if isinstance(ratings, str | bytes) or not isinstance(ratings, Iterable):
         raise InvalidArgument(f"{ratings!r} is not a list of items: give [{ratings!r}]")
     known: dict[int, float] = {}

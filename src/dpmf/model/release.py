@@ -121,7 +121,8 @@ class Release:
 
     def __repr__(self) -> str:
         """Return sizes and the mode of the guarantee."""
-        return f"Release({len(self.items):,} items, {self.n_factors} factors, guarantee {self.guarantee.mode})"
+        ranking = "" if self.ranking is None else f"{self.ranking!r}, "
+        return f"Release({len(self.items):,} items, {self.n_factors} factors, {ranking}guarantee {self.guarantee.mode})"
 
     @property
     def n_factors(self) -> int:

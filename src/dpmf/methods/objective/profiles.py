@@ -197,6 +197,8 @@ class _Derived(Profiles):
         guarantee = release.guarantee
         if release.is_implicit:
             raise InvalidArgument("profiles need a release that was made from ratings, and this one is implicit")
+        if not release.predicts:
+            raise InvalidArgument("profiles need a release that predicts ratings, and this one only ranks items")
         if not budget.is_finite or (budget.unit, budget.neighbours) != ("rating", "replace"):
             raise InvalidArgument(
                 f"the budget of profiles is {budget}: give a finite epsilon, unit='rating' and neighbours='replace'"
