@@ -35,7 +35,18 @@ _CLASSES = {  # by name, which is that of the folder, too
     "objective": "ObjectivePerturbation",
 }
 
-__all__ = ["ALS", "EASE", "METHODS", "SGD", "SGLD", "GaussianGD", "Method", "ObjectivePerturbation", "Sketch", "configure"]
+__all__ = [
+    "ALS",
+    "EASE",
+    "METHODS",
+    "SGD",
+    "SGLD",
+    "GaussianGD",
+    "Method",
+    "ObjectivePerturbation",
+    "Sketch",
+    "configure",
+]
 
 
 class _Registry(Mapping[str, "type[Method]"]):

@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions
@@ -35,6 +33,7 @@ from dpmf.model import Model, Release
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
 
+_USERS_DECLARED = "The approximate number of users is public: it was declared, not counted."
 _HEAD_CHOSEN = "The size of the head was not declared: it follows from the number of users as released, with noise."
 
 
@@ -115,7 +114,9 @@ class EASE(CertifiedMethod):
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
-        declared = [] if self.n_users is None else ["The number of users, in round figures, is public: it was declared."]
+        declared = (
+            [] if self.n_users is None else ["The number of users, in round figures, is public: it was declared."]
+        )
         chosen = [_HEAD_CHOSEN] if self.head is None and self.n_users is None and crowd is None else []
         return [*public_facts(catalogue), *declared, *chosen]
 

@@ -7,7 +7,6 @@ diagonal). −P off its diagonal is kept as a product of narrow matrices, plus t
 
 from __future__ import annotations
 
-import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,6 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.item_pairs import unpack_pairs
 from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_spectrum
-
-logger = logging.getLogger(__name__)
 
 _RIDGE, _DIAGONAL_RIDGE = 1.2, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
@@ -106,7 +103,7 @@ def _compact(P: Matrix, diagonal: Array, vectors: Matrix | None, most_factors: i
     return ItemItem(left, np.ascontiguousarray(right), *_largest_pairs(P, most_pairs))
 
 
-def _main_directions(O: Matrix, diagonal: Array, vectors: Matrix | None, most: int) -> tuple[Matrix, Array]:
+def _main_directions(matrix: Matrix, diagonal: Array, vectors: Matrix | None, most: int) -> tuple[Matrix, Array]:
     """Return orthonormal columns and the values for which basis · values · basis' is close to a symmetric matrix.
 
     The inverse of a diagonal plus a matrix with these eigenvectors differs from a diagonal in the span of
@@ -115,11 +112,11 @@ def _main_directions(O: Matrix, diagonal: Array, vectors: Matrix | None, most: i
     if vectors is None:
         from scipy.linalg import eigh
 
-        first = max(len(O) - most, 0)
-        values, basis = eigh(O, subset_by_index=(first, len(O) - 1), check_finite=False)
+        first = max(len(matrix) - most, 0)
+        values, basis = eigh(matrix, subset_by_index=(first, len(matrix) - 1), check_finite=False)
         return np.asarray(basis, np.float32), values.astype(np.float64)
     basis, _ = np.linalg.qr(vectors / diagonal.astype(np.float32)[:, None])
-    values, turn = np.linalg.eigh((basis.T @ (O @ basis)).astype(np.float64))
+    values, turn = np.linalg.eigh((basis.T @ (matrix @ basis)).astype(np.float64))
     chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:most])
     return np.asarray(basis @ turn[:, chosen].astype(np.float32)), values[chosen]
 
@@ -127,7 +124,9 @@ def _main_directions(O: Matrix, diagonal: Array, vectors: Matrix | None, most: i
 def _largest_pairs(matrix: Matrix, most: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Return the entries of each row that are largest in size, as sparse rows; entries that are 0 are left out."""
     most = min(most, len(matrix) - 1)
-    indptr, pairs, values = [0], [], []
+    indptr = [0]
+    pairs: list[NDArray[np.int32]] = []
+    values: list[NDArray[np.float32]] = []
     for row in matrix:
         chosen = np.sort(np.argpartition(-np.abs(row), most)[:most]) if most else np.zeros(0, np.int64)
         chosen = chosen[row[chosen] != 0]

@@ -31,14 +31,10 @@ def ranking_of(public: PublicEase) -> Ranking:
     return make_ranking(head, found, popularity, public.ramp)
 
 
-def make_ranking(
-    head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp
-) -> Ranking:
+def make_ranking(head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp) -> Ranking:
     """Return the ranking by an item-item matrix over the head."""
     threshold = max(ramp.none, 0.0) if math.isinf(ramp.none) else ramp.none
-    return Ranking(
-        items=head, **found._asdict(), popularity=popularity, threshold=threshold, lowest_weight=0.0
-    )
+    return Ranking(items=head, **found._asdict(), popularity=popularity, threshold=threshold, lowest_weight=0.0)
 
 
 def ranking_release(

@@ -93,7 +93,7 @@ def posterior_means(noisy: NDArray[Any], sd: float) -> NDArray[Any]:
         joint /= joint.sum(axis=1, keepdims=True) + 1e-300
         prior = counts @ joint / counts.sum()
     means = (likelihood * prior) @ grid / (likelihood @ prior + 1e-300)
-    return np.interp(noisy, middles, means).astype(noisy.dtype)
+    return np.asarray(np.interp(noisy, middles, means), noisy.dtype)
 
 
 def _grid(sd: float, high: float) -> Array:
