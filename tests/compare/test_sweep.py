@@ -247,3 +247,15 @@ def test_profiles_certify_objective(small_ratings: Ratings, table: Table) -> Non
     plan = Sweep(points, repeats=1, profiles=profiles, settings={"sgd": QUICK["sgd"]})
     (row,) = (one for one in sweep(plan, small_ratings, table, n_threads=1) if one.method == "objective")
     assert (row.error, row.certified, row.unit, row.epsilon) == ("", True, "rating", 1.0)
+
+
+def test_a_method_that_only_ranks_stands_beside_those_that_predict(
+    small_ratings: Ratings, table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = sweep(plan_of(20.0, methods=("ease", "als"), repeats=1), small_ratings, table)
+    (ease,) = (row for row in rows if row.method == "ease")
+    (als,) = (row for row in rows if row.method == "als")
+    assert (ease.error, ease.rmse, ease.error_cdf, ease.kld) == ("", None, [], None)
+    assert ease.ndcg is not None
+    assert als.rmse is not None
+    assert "popularity" not in caplog.text  # nothing is said about the run that only compiles

@@ -18,7 +18,7 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.kernels.csr import Csr
-from dpmf.methods import ALS, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+from dpmf.methods import ALS, EASE, SGLD, GaussianGD, ObjectivePerturbation, Sketch
 from dpmf.methods.certified.method import CertifiedMethod, Learner
 from dpmf.methods.certified.questions import Fitted, Noisy, People, Question
 from dpmf.methods.objective.certified import ProfiledObjective
@@ -38,6 +38,9 @@ METHODS: dict[str, CertifiedMethod] = {
     "als-per-item": ALS(n_factors=2, n_epochs=2, moments="per-item", budget=BUDGET),
     "als-biases": ALS(n_factors=0, budget=BUDGET),
     "als-implicit": ALS(n_factors=2, n_epochs=2, feedback="implicit", budget=BUDGET),
+    "ease": EASE(head=5, budget=BUDGET),
+    "ease-implicit": EASE(head=N_ITEMS, feedback="implicit", budget=BUDGET),
+    "ease-popularity": EASE(head=0, budget=BUDGET),
     "gaussian": GaussianGD(n_factors=2, n_epochs=3, budget=BUDGET),
     "sgld": SGLD(n_factors=2, n_epochs=3, sampling_rate=0.5, budget=BUDGET),
     "sketch": Sketch(n_factors=2, n_epochs=3, sampling_rate=0.5, depth=2, width=9, budget=BUDGET),

@@ -75,7 +75,7 @@ def test_a_user_refuses_questions_of_another_agreement_or_round(method: str) -> 
     beyond = encode_header(Inquiry.kind, 99) + inquiry.encoded(agreement)[6:]
     assert refusals_of(agreement, beyond) == {"the round is not in the agreement": 1}
     for one in (one for one in agreement.told(last) if math.prod(one.shape)):
-        nothing = {one.name: np.full(one.shape, np.nan)}
+        nothing = {one.name: np.full(one.shape, np.nan if "f" in one.dtype else -1)}
         found = refusals_of(agreement, inquiry_of(agreement, last, **nothing).encoded(agreement))
         assert found == {f"{one.name} is out of range": 1}
 

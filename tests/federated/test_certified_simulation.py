@@ -66,6 +66,13 @@ def bits(outcome: CertifiedOutcome) -> bytes:
     return b"".join(one.tobytes() for one in arrays)
 
 
+def tensors_of(release: Release) -> list[bytes]:
+    """Return the ranking part of a release, byte for byte; nothing if it has none."""
+    if release.ranking is None:
+        return []
+    return [one.tobytes() for one in vars(release.ranking).values() if isinstance(one, np.ndarray)]
+
+
 def scenario_of(method: CertifiedMethod, **changes: Any) -> CertifiedScenario:
     return CertifiedScenario(method.facts()["budget"], noise_seed=SEED, method=method, **changes)
 
@@ -85,8 +92,9 @@ def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(ratings: Rating
     central.finish()
     release = outcome.model.release
     expected = method.release_of(public, catalogue, ratings.scale, release.configuration, release.guarantee)
-    assert release.item_biases.any()
-    assert release.item_factors.any() == (name != "als-biases")
+    assert release.item_biases.any() == release.predicts
+    assert release.item_factors.any() == (release.predicts and name != "als-biases")
+    assert tensors_of(release) == tensors_of(expected)
     assert release.item_factors.tobytes() == expected.item_factors.tobytes()
     assert release.item_biases.tobytes() == expected.item_biases.tobytes()
     assert (release.mean, release.ridge) == (expected.mean, expected.ridge)

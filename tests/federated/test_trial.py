@@ -61,3 +61,14 @@ def test_a_report_covers_errors_traffic_and_guarantee(scenario: str) -> None:
     else:
         assert report["took_part"] == 60
         assert (report["composed_epsilon"], report["proven_epsilon"]) == (15.0, None)
+
+
+def test_a_method_that_only_ranks_is_measured_by_its_rankings() -> None:
+    plan = plan_trial("s2", "certified", 20.0, settings={"method": "ease"})
+    trial = run_trial(plan, make(120, 30), holdout=0.2, n_threads=1)
+    report = report_of(trial, "s2", seconds=1.0)
+    assert (report["method"], report["rmse"], report["mean_error"], report["certified"]) == ("ease", None, None, True)
+    for name in ("recall@10", "ndcg@10", "popularity_recall@10", "popularity_ndcg@10"):
+        assert 0 < report[name] < 1
+    assert (n_rounds(plan), trial.rounds) == (0, 2)
+    assert run_trial(plan, make(120, 30), n_threads=1).accuracy == {}

@@ -44,6 +44,9 @@ def test_a_folder_declares_scale_name_and_catalogue(tmp_path: Path, table: Table
     assert table(ratings) == {("ann", 7): 4.0}
     assert ratings.name == "Mine"
     assert (ratings.scale.lo, ratings.scale.hi, ratings.scale.declared) == (1, 5, True)
+    assert ratings.users_about == 10
+    assert ratings.split(0.5)[0].users_about == 10
+    assert Ratings.read(folder, users_about=20).users_about == 20
     assert ratings.catalogue.declared
     assert ratings.catalogue.titles == ("Heat, (1995)", "Up")
 
@@ -51,6 +54,7 @@ def test_a_folder_declares_scale_name_and_catalogue(tmp_path: Path, table: Table
 def test_a_folder_that_declares_nothing_gives_nothing_declared(tmp_path: Path) -> None:
     ratings = Ratings.read(folder_with(tmp_path / "bare", ratings_csv=HEADER + "a,x,2\na,y,4\n"))
     assert ratings.name == "bare"
+    assert ratings.users_about is None  # it is never counted
     assert (ratings.scale.lo, ratings.scale.hi, ratings.scale.declared) == (2, 4, False)
     assert not ratings.catalogue.declared
 
@@ -133,6 +137,12 @@ def test_synthetic_ratings_are_generated() -> None:
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [1, 2, 3]}'}, ["dataset.json", "two numbers"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [5, 1]}'}, ["dataset.json", "5:1"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [1, Infinity]}'}, ["dataset.json", "inf"]),
+        ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"users_about": 0}'}, ["dataset.json", "users_about=0"]),
+        (
+            {"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"users_about": "9"}'},
+            ["dataset.json", "users_about='9'"],
+        ),
+        ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"users_about": true}'}, ["users_about=True"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [1, 1' + 400 * "0" + "]}"}, ["dataset.json"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "items_csv": b"item,title\n1,\xe9\n"}, ["items.csv", "utf-8 text"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "items_csv": "item\n9\n"}, ["no ratings", "catalogue"]),

@@ -18,6 +18,7 @@ from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_sp
 _RIDGE, _DIAGONAL_RIDGE = 1.2, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
 _EXPONENT = 0.9  # of P_kk
+_STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
 _ROOT_TWO = 2.0**0.5
 
 
@@ -35,9 +36,15 @@ class ItemItem(NamedTuple):
     pairs: NDArray[np.int32]
     values: NDArray[np.float32]
 
+    @classmethod
+    def nothing(cls, size: int) -> ItemItem:
+        """Return a matrix of zeros."""
+        narrow = np.zeros((size, 0), np.float32)
+        return cls(narrow, narrow, np.zeros(size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+
 
 def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: tuple[int, int]) -> ItemItem:
-    """Return the item-item matrix of noisy sums over pairs.
+    """Return the item-item matrix of noisy sums over pairs; zeros if nothing in them stands out from the noise.
 
     Args:
         triangle: the sums, packed as `unpack_pairs` says; M items.
@@ -56,8 +63,11 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
         vectors, values = shrink_spectrum(noisy, sd)
         S = (vectors * values.astype(np.float32)) @ vectors.T
         noisy -= S
-        S += shrink_entries(noisy, sd / _ROOT_TWO, counts)
-        del noisy
+        entries = shrink_entries(noisy, sd / _ROOT_TWO, counts)
+        if not len(values) and np.abs(entries).max() < _STANDS_OUT * sd / _ROOT_TWO:
+            return ItemItem.nothing(M)
+        S += entries
+        del noisy, entries
     else:
         vectors, S = None, noisy
     diagonal = np.maximum(np.maximum(measured, sd), np.diag(S))
