@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, ObjectivePerturbation, Profiles, Release, Sketch
+from dpmf import ALS, EASE, SGD, SGLD, Budget, GaussianGD, ObjectivePerturbation, Profiles, Release, Sketch
 from dpmf.engine.checkpoints import machine_identity
 from dpmf.engine.store import StoredRatings
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.methods import Method
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.run import Terms, certify
 from dpmf.ratings import Ratings
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
@@ -39,6 +41,7 @@ _UNSEEDED: Settings = {**_PUBLIC, "noise_seed": None}
 _ALS: Settings = {"n_factors": 3, "n_epochs": 2, "regularization": 0.5, "feedback": "explicit", "alpha": None}
 _ALS |= {"moments": "shared", "cap": None}
 _IMPLICIT: Settings = {**_ALS, "feedback": "implicit", "alpha": 1.0, "regularization": 1.0}
+_EASE: Settings = {"head": 12, "n_users": None, "feedback": "explicit"}
 _SGD: Settings = {"n_factors": 5, "n_epochs": 3, "learning_rate": 0.02, "regularization": 0.04, "decay": "linear"}
 _SGD |= {"initial_sd": 0.01, "storage": "float32", "validation": 0.0, "patience": 3, "seed": 3}
 _CHAIN: Settings = {
@@ -89,6 +92,8 @@ METHODS: dict[str, Method] = {
     "als certified, replaced": ALS(**{**_ALS, "cap": 12}, **_SEEDED, budget=_REPLACED),
     "als certified per item": ALS(**{**_ALS, "moments": "per-item"}, **_SEEDED, budget=_USER),
     "als certified implicit": ALS(**_IMPLICIT, **_SEEDED, budget=_USER),
+    "ease by popularity": EASE(**{**_EASE, "head": 0}, **_UNSEEDED, budget=_NOT_PRIVATE),
+    "ease certified by popularity": EASE(**{**_EASE, "head": 0}, **_SEEDED, budget=_USER),
     "sgd": SGD(**_SGD),
     "sgd in 16 bits": SGD(**{**_SGD, "storage": "bfloat16"}),
     "sgld": SGLD(**_CHAIN, **_UNSEEDED, budget=_NOT_PRIVATE),
@@ -137,14 +142,26 @@ def _federated() -> Release:
     return simulate_certified(ratings(), CertifiedScenario(_USER, **SCENARIO)).model.release
 
 
-RELEASES: dict[str, Callable[[], Release]] = {name: partial(_trained, name) for name in METHODS}
+def _ease_sums(**changes: Any) -> bytes:
+    """Return the noisy sums of a certified ranking: what is made of them has other bits for other threads of BLAS."""
+    method, data = EASE(**{**_EASE, **changes}, **_SEEDED, budget=_USER), ratings()
+    public = method.public_half(data.catalogue, data.scale)
+    certify(public, data, Terms.of(method.label, method.facts(), ()), RunOptions(2))
+    return b"".join(one.tobytes() for one in public.state().values())
+
+
+RELEASES: dict[str, Callable[[], Release | bytes]] = {name: partial(_trained, name) for name in METHODS}
 RELEASES["als certified, streamed"] = _streamed
 RELEASES["als certified, personal budgets"] = _personal
 RELEASES["federated certified"] = _federated
+RELEASES["ease certified, noisy sums"] = _ease_sums
+RELEASES["ease certified implicit, noisy sums"] = partial(_ease_sums, n_users=90, feedback="implicit")
 
 
-def digest(release: Release) -> str:
-    """Return a digest of the two files of a release."""
+def digest(release: Release | bytes) -> str:
+    """Return a digest of the two files of a release, or of whatever stands for one."""
+    if isinstance(release, bytes):
+        return sha256(release).hexdigest()[:32]
     with TemporaryDirectory() as folder:
         release.save(Path(folder) / "release")
         files = sorted((Path(folder) / "release").iterdir())
