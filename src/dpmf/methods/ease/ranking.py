@@ -18,7 +18,7 @@ from dpmf.model.ranking import Ranking
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 
-LIMITS = (512, 50)  # factors, and pairs of an item: what a page can load
+LIMITS = (256, 150)  # factors, and pairs of an item on average: what a page can load
 
 
 def ranking_of(public: PublicEase) -> Ranking:
