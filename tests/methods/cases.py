@@ -73,7 +73,13 @@ class Case:
     def starts_alike(self) -> bool:
         """Whether the public start is the same for every seed, because nothing in it is random."""
         alike = ("als", "als-per-item", "als-biases", "als-popularity")
-        return self.label in alike or (self.method == "objective" and self.kind == "certified")
+        exact = self.method == "objective" and self.kind == "certified"
+        return self.label in alike or self.method == "ease" or exact
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether it learns in epochs or rounds, of which there are two at least."""
+        return self.method != "ease"
 
     @property
     def takes_cap(self) -> bool:
@@ -105,6 +111,16 @@ CERTIFIED = (
     Case("als-biases", "als", {"n_factors": 0, "budget": LARGE}, (3, 1, 1, 1, 1, 1, 1), 1, 7),
     Case("als-implicit", "als", {**SMALL, "feedback": "implicit", "budget": LARGE}, (2, 2, 2), 1, 1),
     Case("als-popularity", "als", {"n_factors": 0, "feedback": "implicit", "budget": LARGE}, (2,), 1, 1),
+    Case("ease", "ease", {"head": 20, "budget": LARGE}, (2, 1), 1, 2),
+    Case(
+        "ease-implicit",
+        "ease",
+        {"head": 8, "n_users": 60, "feedback": "implicit", "budget": LARGE},
+        (1, 1),
+        1,
+        2,
+    ),
+    Case("ease-popularity", "ease", {"head": 0, "budget": LARGE}, (1,), 1, 1),
     Case("gaussian", "gaussian", {**STEPS, "budget": USER}, (1, 1, 1)),
     Case("gaussian-raw", "gaussian", {**STEPS, "centering": "raw", "budget": USER}, (1, 1, 1)),
     Case("sgld", "sgld", SAMPLED, (2, 2, 2)),
@@ -142,6 +158,8 @@ PAPER = (
 PLAIN = (
     Case("als-plain", "als", {**STEPS, "budget": NOTHING}),
     Case("als-plain-implicit", "als", {**STEPS, "feedback": "implicit", "budget": NOTHING}),
+    Case("ease-plain", "ease", {"budget": NOTHING}),
+    Case("ease-plain-implicit", "ease", {"head": 8, "feedback": "implicit", "budget": NOTHING}),
     Case("sgd-plain", "sgd", STEPS, diverges={"learning_rate": 5.0, "n_epochs": 30}),
     Case("sgld-plain", "sgld", {**STEPS, "budget": NOTHING}, diverges={"learning_rate": 1.0, "regularization": 0.1}),
     Case("gaussian-plain", "gaussian", {**STEPS, "budget": NOTHING}),
@@ -165,9 +183,17 @@ def label_of(case: Case) -> str:
 
 def bits(model: Model) -> tuple[bytes, ...]:
     """Return everything that was learnt, byte for byte."""
+    of_users = model.user_factors, model.user_biases, model.rated().values
+    return (*release_bits(model), *(one.tobytes() for one in of_users))
+
+
+def release_bits(model: Model) -> tuple[bytes, ...]:
+    """Return everything that was learnt about items, byte for byte."""
     release = model.release
-    arrays = (release.item_factors, release.item_biases, model.user_factors, model.user_biases)
-    return (*(one.tobytes() for one in arrays), np.float64(release.mean).tobytes())
+    arrays = [release.item_factors, release.item_biases, np.float64(release.mean)]
+    if release.ranking is not None:
+        arrays += [one for one in vars(release.ranking).values() if isinstance(one, np.ndarray)]
+    return tuple(one.tobytes() for one in arrays)
 
 
 @cache

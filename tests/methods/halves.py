@@ -17,6 +17,10 @@ from dpmf.methods.certified.conversation import converse
 from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.plan import FactorRule
 from dpmf.methods.certified.steps import Centre, PublicSteps
+from dpmf.methods.ease.certified import PublicEase
+from dpmf.methods.ease.defaults import ramp_of
+from dpmf.methods.ease.plan import EasePlan
+from dpmf.methods.ease.ranking import ranking_of
 from dpmf.methods.gaussian.certified import FullBatchPlan, centre_of
 from dpmf.methods.sgld.certified import SteppingPlan
 from dpmf.methods.sketch.certified import PublicSketch, SketchedPlan
@@ -31,7 +35,7 @@ from .watch import Record, Recorder
 ROUNDS = 3
 STARS, LARGE, TWO = Scale(1, 5), Budget(50.0), FactorRule.exactly(2)
 Pair = tuple[int, float]
-Half = PublicALS | PublicImplicitALS | PublicSteps
+Half = PublicALS | PublicImplicitALS | PublicEase | PublicSteps
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
     )
 
 
+def _ease(facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False) -> PublicEase:
+    plan = EasePlan(facts.n_items, head, n_users, facts.budget)
+    return PublicEase(plan, ramp_of(facts.scale, implicit=implicit))
+
+
 def _gaussian(facts: Facts, centering: str) -> PublicSteps:
     centre, plan = centre_of(centering, facts.scale, facts.sizes[1]), FullBatchPlan(*facts.sizes, 0.5, facts.budget)
     return PublicSteps(plan, facts.scale, facts.keys, centre, 1.0, 2, 1)
@@ -109,6 +118,9 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "als-per-item": lambda facts: _als(facts, per_item=True),
     "als-implicit": lambda facts: _implicit(facts, 1.0),
     "als-implicit-even": lambda facts: _implicit(facts, 0.0),
+    "ease": lambda facts: _ease(facts, facts.n_items),
+    "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
+    "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),
     "sgld": _sgld,
@@ -204,4 +216,7 @@ def public_state(public: Half) -> dict[str, NDArray[Any]]:
     if isinstance(public, PublicSteps):
         factors, biases = public.items()
         return {**public.state(), "factors": factors, "biases": biases}
+    if isinstance(public, PublicEase):
+        found = ranking_of(public)
+        return {**public.state(), **{name: one for name, one in vars(found).items() if isinstance(one, np.ndarray)}}
     return {**public.state(), "ridge": np.array(public.ridge)}

@@ -79,7 +79,7 @@ def test_what_was_ended_early_is_not_resumed(case: Case, plan: Checkpoint) -> No
     assert (len(again.history), bits(again)) == (2, bits(ended))
 
 
-@plain
+@pytest.mark.parametrize("case", [case for case in PLAIN if case.has_turns], ids=label_of)
 def test_what_is_not_private_may_be_resumed_after_its_end(case: Case, plan: Checkpoint) -> None:
     heard: list[Any] = []
     case.fit(RATINGS, checkpoint=plan, callbacks=[lambda record: record.epoch == 2, heard.append])

@@ -25,7 +25,9 @@ certified = pytest.mark.parametrize("case", CERTIFIED, ids=label_of)
 staged = pytest.mark.parametrize(
     "case", [case for case in CERTIFIED if len(case.stages) - case.before > 1], ids=label_of
 )  # fmt: skip
-others = pytest.mark.parametrize("case", [case for case in ALL if case not in CERTIFIED], ids=label_of)
+others = pytest.mark.parametrize(
+    "case", [case for case in ALL if case not in CERTIFIED and case.has_turns], ids=label_of
+)
 
 
 def resumed(case: Case, folder: Path, changes: dict[str, Any] | None = None, **options: Any) -> Model:

@@ -165,7 +165,7 @@ def simulate(
         ratings = restricted(ratings, random_items, seed=seed, keep_people=mode == "certified")
     budget = plan.budget if isinstance(plan, CertifiedScenario) else Budget(epsilon, delta)
     ledger = ledger_of(ledger_file, cap, budget, budget.unit)  # last of all, because it creates a file
-    with progress(f"simulating {scenario}", n_rounds(plan)) as advance:
+    with progress(f"simulating {scenario}", n_rounds(plan) or None) as advance:
         note = [""]
 
         def tell(record: EpochRecord) -> None:
@@ -227,11 +227,7 @@ def _print(trial: Trial, report: dict[str, Any]) -> None:
             f"{report['refused']:,} messages refused"
         )
         _print_traffic(report)
-    rows = [("mean error, training ratings", report["mean_error"])]
-    if report["rmse"] is not None:
-        rows += [("rmse, held-out ratings", report["rmse"]), ("rmse of the per-user mean", report["baseline_rmse"])]
-    print_table("Errors", ("", "error"), rows)
-    say(METRICS_NOTE, "dim")
+    _print_accuracy(report)
     say(f"Guarantee: {model.guarantee}", "bold" if model.guarantee.certified else "bold red")
     if "against_third_party" in report:
         say(f"That is against the recommender. {report['against_third_party']}")
@@ -242,6 +238,22 @@ def _print(trial: Trial, report: dict[str, Any]) -> None:
         )
     if report["out"]:
         say(f"Release saved in {report['out']}")
+
+
+def _print_accuracy(report: dict[str, Any]) -> None:
+    if report["mean_error"] is not None:
+        rows = [("mean error, training ratings", report["mean_error"])]
+        if report["rmse"] is not None:
+            rows += [("rmse, held-out ratings", report["rmse"]), ("rmse of the per-user mean", report["baseline_rmse"])]
+        print_table("Errors", ("", "error"), rows)
+    elif report["recall@10"] is not None:
+        names = ("recall@10", "ndcg@10")
+        labels = {"popularity_": "popularity, not private", "": report["method"]}
+        ranked = [(label, *(report[prefix + name] for name in names)) for prefix, label in labels.items()]
+        print_table("Held-out items", ("", *names), ranked)
+    else:
+        return
+    say(METRICS_NOTE, "dim")
 
 
 def _print_traffic(report: dict[str, Any]) -> None:

@@ -138,7 +138,7 @@ def train(
         unit = method.unit_for("certified")
         ledger = ledger_of(privacy.ledger_file, privacy.cap, method.facts()["budget"], unit)
     error = "error" if method.is_implicit else "rmse"
-    with progress(f"reading, then training {method.name}", method.n_turns) as advance:
+    with progress(f"reading, then training {method.name}", method.n_turns or None) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")]
         arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, chains.chains)
         run = job.run(arguments)

@@ -19,12 +19,7 @@ def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Pa
     """Print what `dpmf.runs.report` says, and what the method adds."""
     sizes = f"{len(run.model.user_ids):,} users and {len(run.model.release.items):,} items"
     say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from disk" if run.streamed else ""))
-    turns = len(run.model.history)
-    say(
-        f"{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} factors in "
-        f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s), "
-        f"{report['seconds']:.1f} s in total"
-    )
+    say(f"{_learnt(run, method, report)}, {report['seconds']:.1f} s in total")
     if run.new_users:
         _print_new_users(run, method)
         say(METRICS_NOTE, "dim")
@@ -44,6 +39,17 @@ def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Pa
         say(f"{run.convergence}. {METRICS_NOTE}", "" if run.convergence.converged else "bold red")
 
 
+def _learnt(run: Run, method: Method, report: dict[str, Any]) -> str:
+    ranking, turns = run.model.release.ranking, len(run.model.history)
+    if ranking is not None:
+        pairs = f"by pairs of {len(ranking.items):,} items, all others " if len(ranking.items) else ""
+        return f"Ranks {pairs}by popularity"
+    return (
+        f"{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} factors in "
+        f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s)"
+    )
+
+
 def _print_section(section: Section) -> None:
     if section.rows:
         print_table(section.title, section.columns, section.rows)
@@ -60,7 +66,7 @@ def _print_paid(paid: dict[str, Any]) -> None:
 
 
 def _print_accuracy(run: Run, method: Method) -> None:
-    if method.is_implicit:
+    if not run.model.release.predicts_ratings:
         _print_ranking(run, method)
         return
     accuracy = run.accuracy

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ MOST_RANKED = 20_000
 """People for whom lists are made at most, chosen by the seed: a list takes all items, an error only one."""
 _K = 10
 _FEW = 50  # people that compile what everybody needs
+_SMALL_HEAD = 20
 _CDF_POINTS = 41
 
 
@@ -107,10 +109,17 @@ def warm_up(method: Method, train_part: Ratings, arguments: Arguments) -> None:
     """Run a method on a few people's ratings, so that what is compiled for it is not timed with it."""
     few = select_users(train_part, np.arange(min(_FEW, train_part.n_users)))
     short: dict[str, Any] = {"n_samples": 1} if getattr(method, "n_samples", None) is not None else {}
-    if method.n_turns != 1:
+    if method.n_turns not in (0, 1):
         short["n_epochs"] = 1
-    with contextlib.suppress(DpmfError):  # so few may be too few: then it is timed as it is
-        train(replace(method, **short), few, replace(arguments, n_threads=1, callbacks=()))
+    if getattr(method, "head", 0) is None:
+        short["head"] = _SMALL_HEAD  # else so few people would be asked about popularity alone
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # that little is found in so few ratings is nobody's concern
+    try:
+        with contextlib.suppress(DpmfError):  # so few may be too few: then it is timed as it is
+            train(replace(method, **short), few, replace(arguments, n_threads=1, callbacks=()))
+    finally:
+        logging.disable(before)
 
 
 def references(parts: RankedParts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:
@@ -128,6 +137,8 @@ def spectrum_of(release: Release) -> list[float]:
 
 
 def _accuracy(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
+    if not model.release.predicts_ratings:
+        return _ranking(model, parts, n_threads)
     errors = prediction_errors(model, parts.test, n_threads=n_threads)
     if not np.isfinite(errors).all():
         raise InvalidArgument("it has diverged: predictions are not numbers any more")

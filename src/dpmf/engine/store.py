@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
 
 FILES = (*COLUMN_FILES, "blocks")
 Leave = Callable[[Ratings, NDArray[np.int64]], Ratings]
+Four = TypeVar("Four", np.int32, np.float32)
 
 
 def check_store_replaceable(folder: Path, replace: bool = True) -> None:
@@ -71,15 +73,24 @@ class StoredRatings:
 
     def seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the items each user has rated, as in `Ratings`: pointers, and items mapped from disk."""
+        return self.columns.indptr, self.gathered(lambda piece: piece.items, np.int32)
+
+    def gathered(self, column: Callable[[Ratings], NDArray[Any]], dtype: type[Four]) -> NDArray[Four]:
+        """Return a column of all ratings in the order of `seen`, mapped from disk.
+
+        Args:
+            column: of a piece, a number of four bytes per rating.
+            dtype: of these numbers.
+        """
         indptr = self.columns.indptr
         with scratch_file(self.columns.folder) as file:
             file.truncate(4 * int(indptr[-1]))
             for positions, piece in with_positions(self.columns):
                 places = indptr[positions].tolist()
-                starts = piece.indptr.tolist()
+                starts, numbers = piece.indptr.tolist(), column(piece)
                 for place, start, end in zip(places, starts[:-1], starts[1:], strict=True):
-                    os.pwrite(file.fileno(), piece.items[start:end].data, 4 * place)
-            return indptr, np.memmap(file, np.int32, "r")
+                    os.pwrite(file.fileno(), numbers[start:end].data, 4 * place)
+            return np.memmap(file, dtype, "r")
 
     @contextlib.contextmanager
     def thinned(self, leave: Leave) -> Iterator[StoredRatings]:
@@ -110,6 +121,11 @@ class StoredRatings:
     def name(self) -> str:
         """The name of the data set."""
         return self.columns.name
+
+    @property
+    def users_about(self) -> int | None:
+        """About how many users there are, if that was declared."""
+        return self.columns.users_about
 
     @property
     def n_users(self) -> int:
@@ -153,7 +169,7 @@ class _Thinned:
 
     def __init__(self, source: Source, leave: Leave) -> None:
         self.user_ids, self.catalogue = source.user_ids, source.catalogue
-        self.scale, self.name = source.scale, source.name
+        self.scale, self.name, self.users_about = source.scale, source.name, source.users_about
         self._source, self._leave = source, leave
 
     def pieces(self) -> Iterator[Ratings]:

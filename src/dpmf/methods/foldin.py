@@ -25,7 +25,8 @@ def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ..
     """Return the model of a release; of ratings on disk, a piece at a time is in memory."""
     if not isinstance(ratings, StoredRatings):
         b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, resources.n_threads)
-        return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history)
+        weights = release.weigh(ratings.values)
+        return Model(release, ratings.user_ids, U, b, ratings.indptr, ratings.items, history, weights)
     shape = (ratings.n_users, release.n_factors)
     rows = None if resources.user_folder is None else MappedRows(resources.user_folder, shape)
     U, b = np.empty(shape, np.float32) if rows is None else rows.array, np.empty(ratings.n_users, np.float32)
@@ -33,4 +34,7 @@ def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ..
         b[positions], U[positions] = fold_in_many(release, piece.indptr, piece.items, piece.values, resources.n_threads)
         if rows is not None:
             rows.put_away(0, ratings.n_users)
-    return Model(release, ratings.user_ids, U, b, *ratings.seen(), history)
+    weights, ranking, highest = None, release.ranking, release.scale.hi
+    if ranking is not None and not release.is_implicit:  # for which all weights are 1, as without any
+        weights = ratings.gathered(lambda piece: ranking.weigh(piece.values, highest), np.float32)
+    return Model(release, ratings.user_ids, U, b, *ratings.seen(), history, weights)

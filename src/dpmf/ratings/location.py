@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.options import ReadOptions, check_users_about
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.table import Ratings, Scale
 
@@ -64,7 +64,8 @@ class Location:
 
     def read(self) -> Ratings:
         """Read the ratings into memory."""
-        return self.format.read(self)
+        ratings, about = self.format.read(self), self.options.users_about
+        return ratings if about is None else replace(ratings, users_about=about)
 
     def sizes(self) -> Sizes | None:
         """Estimate the sizes without reading the ratings; None if they are not known beforehand."""
@@ -152,7 +153,11 @@ def _in_folder(folder: Path) -> _Place:
     if not isinstance(facts, dict):
         raise InvalidRatings(f'{folder / "dataset.json"} should be an object such as {{"scale": [1, 5]}}')
     items = folder / "items.csv"
-    declared = {"scale": _declared_scale(folder, facts.get("scale")), "items": items if items.exists() else None}
+    declared = {
+        "scale": _declared_scale(folder, facts.get("scale")),
+        "items": items if items.exists() else None,
+        "users_about": _declared_users(folder, facts.get("users_about")),
+    }
     return _Place(str(facts.get("name", folder.name)), paths, declared)
 
 
@@ -165,6 +170,14 @@ def _declared_scale(folder: Path, scale: object) -> Scale | None:
         return Scale.of(scale)
     except InvalidArgument as error:
         raise InvalidRatings(f"{folder / 'dataset.json'}: {error}") from None
+
+
+def _declared_users(folder: Path, about: Any) -> int | None:
+    try:
+        check_users_about(about)
+    except InvalidArgument as error:
+        raise InvalidRatings(f"{folder / 'dataset.json'}: {error}") from None
+    return None if about is None else int(about)
 
 
 def _in_catalogue(name: str) -> _Place:

@@ -2,7 +2,7 @@
 
 >>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
 ReadOptions(scale=None, items=None, columns=None, duplicates='last', missing=None, format=None, delimiter=';', \
-header=True, memory=None)
+header=True, memory=None, users_about=None)
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmf.errors import InvalidArgument
+
 if TYPE_CHECKING:
     from dpmf.ratings.items import Items
     from dpmf.ratings.table import Scale
+
+_MOST_USERS = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class ReadOptions:
     delimiter: str | None = None
     header: bool | None = None
     memory: str | None = None
+    users_about: int | None = None
+
+    def __post_init__(self) -> None:
+        check_users_about(self.users_about)
 
     def completed(self, declared: Mapping[str, Any]) -> ReadOptions:
         """Return these options, with what is declared elsewhere in place of those not given."""
@@ -38,6 +46,12 @@ class ReadOptions:
     def first_given(self, names: Sequence[str]) -> str | None:
         """Return the first of these options that was given, or None."""
         return next((name for name in names if getattr(self, name) is not None), None)
+
+
+def check_users_about(number: object) -> None:
+    """Refuse what is neither None nor a number of users."""
+    if number is not None and (type(number) is not int or not 1 <= number <= _MOST_USERS):
+        raise InvalidArgument(f"users_about={number!r} should be a whole number from 1 to {_MOST_USERS}")
 
 
 FILE_OPTIONS = ("missing", "format", "delimiter", "header", "columns")

@@ -94,6 +94,7 @@ class Ratings:
         catalogue: all items, rated or not.
         scale: of the values.
         name: what to call the data set in reports, or "".
+        users_about: about how many users there are, if that was declared as a public fact; it is never counted.
     """
 
     indptr: NDArray[np.int64]
@@ -104,6 +105,7 @@ class Ratings:
     catalogue: Items
     scale: Scale
     name: str = field(default="")
+    users_about: int | None = None
 
     @classmethod
     def read(
@@ -119,13 +121,14 @@ class Ratings:
         delimiter: str | None = None,
         header: bool | None = None,
         memory: str | None = None,
+        users_about: int | None = None,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
         Args:
             source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
                 Netflix Prize or Yahoo Music); a folder that holds one, perhaps with `items.csv` (the public catalogue)
-                and `dataset.json` (public facts: name, scale); or a folder that `dpmf data ingest` wrote.
+                and `dataset.json` (public facts: name, scale, users_about); or a folder that `dpmf data ingest` wrote.
             scale: lowest and highest possible rating, if the source does not declare them.
             items: the public catalogue of items or its file, if the source does not come with one.
             columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the
@@ -136,6 +139,7 @@ class Ratings:
             delimiter: what separates the columns of a text file; found in its first line if not given.
             header: whether the first line of a text file names the columns; found by looking at it if not given.
             memory: how much DuckDB may use before it spills to the disk, such as "2GB".
+            users_about: about how many users there are, if that is public and the source does not declare it.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -150,6 +154,7 @@ class Ratings:
             delimiter=delimiter,
             header=header,
             memory=memory,
+            users_about=users_about,
         )
         return locate(source, options).read()
 

@@ -44,8 +44,8 @@ def report_of(
         user_budgets: those it was given.
     """
     guarantee, ranking = run.model.guarantee, {}
-    if run.model.release.is_implicit:
-        ranking = {"feedback": "implicit", **{name: run.accuracy.get(name) for name in _RANKING}}
+    if not run.model.release.predicts_ratings:
+        ranking = {"feedback": run.model.release.feedback, **{name: run.accuracy.get(name) for name in _RANKING}}
     report = {
         "method": method.name,
         "mode": guarantee.mode,

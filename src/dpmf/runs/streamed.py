@@ -96,7 +96,7 @@ class _Splitter:
 
     def __init__(self, source: Source, split: Split) -> None:
         self.user_ids, self.catalogue = source.user_ids, source.catalogue
-        self.scale, self.name = source.scale, source.name
+        self.scale, self.name, self.users_about = source.scale, source.name, source.users_about
         self._source, self._split = source, split
         self._tests: list[tuple[NDArray[np.int64], Ratings]] = []
         self.means = np.full(len(source.user_ids), source.scale.middle)
@@ -130,7 +130,7 @@ class _UserSplitter:
         self._held_out = new_users.choose(source.user_ids)
         self._measured = new_users.choose_measured(source.user_ids)
         self.user_ids, self.catalogue = Ids(source.user_ids.array[~self._held_out]), source.catalogue
-        self.scale, self.name = source.scale, source.name
+        self.scale, self.name, self.users_about = source.scale, source.name, source.users_about
         self._least = new_users.least_positive(source.scale)
         self._set_aside: list[tuple[NDArray[np.int64], Ratings]] = []
         self.popularity = np.zeros(len(source.catalogue), np.int64)

@@ -72,8 +72,9 @@ class Run:
         seconds: wall time of the training, set-up included.
         accuracy: rmse, mae and baseline_rmse on the held-out ratings, kld, kld_top_users and rmse_top_users as in
             `dpmf.evaluation.leak` (not if streamed), and, where the method has a reference without factors,
-            biases_rmse, its error with all the budget. For implicit feedback recall@10 and ndcg@10, and the same
-            with popularity_ before it, of popularity alone with all the budget. Empty if nothing was held out.
+            biases_rmse, its error with all the budget. For implicit feedback, and where there are no ratings to
+            predict, recall@10 and ndcg@10, and the same with popularity_ before it, of popularity alone with all the
+            budget. Empty if nothing was held out.
         streamed: whether the ratings stayed on disk.
         by_popularity: as `dpmf.evaluation.accuracy.by_popularity` returns it, of the model and of the baseline.
         convergence: what more chains say about those of the method, if they were asked for.
@@ -127,11 +128,8 @@ def train_on(method: Method, parts: AnyParts, arguments: Arguments) -> Run:
         return replace(run, new_users=_new_user_figures(run.model, parts, arguments.n_threads))
     if not len(parts.test):
         return run
-    return (
-        _with_ranking(run, method, parts, arguments)
-        if method.is_implicit
-        else _with_errors(run, method, parts, arguments)
-    )
+    with_figures = _with_errors if run.model.release.predicts_ratings else _with_ranking
+    return with_figures(run, method, parts, arguments)
 
 
 def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:

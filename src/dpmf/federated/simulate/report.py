@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmf.federated.certified.simulation import CertifiedOutcome
 from dpmf.federated.published.outcome import Outcome
-from dpmf.federated.simulate.trial import Trial
+from dpmf.federated.simulate.trial import RANKING, Trial
 
 PUBLISHED = {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}
 """Computing times per round that Hua, Xia and Zhong (2015) report for Netflix."""
@@ -28,8 +28,9 @@ def report_of(trial: Trial, scenario: str, seconds: float) -> dict[str, Any]:
         "rmse": accuracy.get("rmse"),
         "mae": accuracy.get("mae"),
         "baseline_rmse": accuracy.get("baseline_rmse"),
-        "mean_error": accuracy["mean_error"],
-        "train_rmse": accuracy["train_rmse"],
+        "mean_error": accuracy.get("mean_error"),
+        "train_rmse": accuracy.get("train_rmse"),
+        **_ranking(trial),
         "rounds": trial.rounds,
         "seconds": seconds,
         **_traffic(trial.outcome),
@@ -41,6 +42,15 @@ def report_of(trial: Trial, scenario: str, seconds: float) -> dict[str, Any]:
         "certified": guarantee.certified,
         "guarantee": guarantee.to_json(),
         **_protection(trial),
+    }
+
+
+def _ranking(trial: Trial) -> dict[str, Any]:
+    """Return how well a release ranks that predicts no ratings."""
+    if trial.model.release.predicts_ratings:
+        return {}
+    return {
+        f"{prefix}{name}": trial.accuracy.get(f"{prefix}{name}") for prefix in ("", "popularity_") for name in RANKING
     }
 
 

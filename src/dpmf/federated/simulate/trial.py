@@ -16,7 +16,8 @@ from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import InvalidArgument
-from dpmf.evaluation import baseline_errors, prediction_errors
+from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
+from dpmf.evaluation.accuracy import popularity_figures
 from dpmf.evaluation.metrics import mae, rmse
 from dpmf.federated.certified.scenario import CertifiedScenario
 from dpmf.federated.certified.simulation import CertifiedOutcome, simulate_certified
@@ -36,6 +37,7 @@ Plan = ObjectivePerturbation | Scenario | CertifiedScenario
 
 Callback = Callable[[EpochRecord], bool | None]
 _ROUNDS = {"s1": 100, "s2": 100, "s3": 10_000}  # of the published protocol
+RANKING = ("recall@10", "ndcg@10")
 _COMING_AND_GOING = {"come": 0.005, "leave": 0.01}  # of the certified protocol in s3
 
 
@@ -48,7 +50,8 @@ class Trial:
         model: the model that resulted.
         outcome: of the simulation; None where the recommender is trusted.
         accuracy: mean_error and train_rmse on the training ratings; with held-out ratings also rmse, mae and
-            baseline_rmse on these.
+            baseline_rmse on these. Where there are no ratings to predict, recall@10, ndcg@10, and the same with
+            popularity_ before it, of exact popularity.
     """
 
     plan: Plan
@@ -172,10 +175,20 @@ def run_trial(
 
 
 def measure_accuracy(model: Model, train: Ratings, test: Ratings | None, n_threads: int | None) -> dict[str, float]:
-    """Return errors on the training ratings, whose mean the paper reports, and on held-out ratings, if any."""
+    """Return errors on the training ratings, whose mean the paper reports, and on held-out ratings, if any.
+
+    Of a release that predicts no ratings, they are recall@10 and ndcg@10 on held-out ratings, and of exact popularity.
+    """
+    if not model.release.predicts_ratings:
+        return {} if test is None or not len(test) else _ranking_figures(model, train, test, n_threads)
     errors = prediction_errors(model, train, n_threads=n_threads)
     figures = {"mean_error": mae(errors), "train_rmse": rmse(errors)}
     if test is not None and len(test):
         errors = prediction_errors(model, test, n_threads=n_threads)
         figures |= {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline_errors(train, test))}
     return figures
+
+
+def _ranking_figures(model: Model, train: Ratings, test: Ratings, n_threads: int | None) -> dict[str, float]:
+    found, popular = evaluate(model, test, n_threads=n_threads), popularity_figures(model.release, train, test)
+    return {name: found[name] for name in RANKING} | {f"popularity_{name}": popular[name] for name in RANKING}

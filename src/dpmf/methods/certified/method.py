@@ -112,8 +112,8 @@ class CertifiedMethod(Method):
         self.check_declared(ratings)
         facts = self.facts()
         public = self.public_half(ratings.catalogue, ratings.scale)
-        limits = {"cap": facts.get("cap"), "caps_fits": self.caps_fits}
-        terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **limits)
+        more: dict[str, Any] = {"cap": facts.get("cap"), "caps_fits": self.caps_fits, "releases": self.releases}
+        terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **more)
         found = certify(public, ratings, terms, options)
         about = ratings.catalogue, ratings.scale, self.configuration()
         return folded(self.release_of(public, *about, found.guarantee), ratings, found.history, found.resources)

@@ -45,7 +45,8 @@ class EASE(CertifiedMethod):
         budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
         head: how many items pairs are measured of, those that most people like; all others are ranked by popularity,
             after them. 0 ranks everything by popularity. None chooses.
-        n_users: about how many users there are, if that is public: choosing the head then costs nothing.
+        n_users: about how many users there are, if that is public: choosing the head then costs nothing. None takes
+            the number that was declared with the ratings, if any.
         feedback: whether items count by their ratings ("explicit"), or all that a user has alike ("implicit").
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: not used; there is nothing to choose at random.
@@ -87,6 +88,11 @@ class EASE(CertifiedMethod):
         return self.feedback == "implicit"
 
     @property
+    def n_turns(self) -> int:
+        """The number of rounds: none, all is measured once."""
+        return 0
+
+    @property
     def most_factors(self) -> int:
         """The factors of a user: none."""
         return 0
@@ -102,7 +108,8 @@ class EASE(CertifiedMethod):
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
-            return self.certify(ratings, options)
+            about = ratings.users_about if self.n_users is None else self.n_users
+            return replace(self, n_users=about).certify(ratings, options)
         if self.noise_seed is not None:
             raise InvalidArgument("noise_seed means nothing with an infinite epsilon: leave it out, or give a budget")
         return fit_plain(ratings, self.head, self.is_implicit, self.configuration(), options)
@@ -114,9 +121,7 @@ class EASE(CertifiedMethod):
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
-        declared = (
-            [] if self.n_users is None else ["The number of users, in round figures, is public: it was declared."]
-        )
+        declared = [] if self.n_users is None else [_USERS_DECLARED]
         chosen = [_HEAD_CHOSEN] if self.head is None and self.n_users is None and crowd is None else []
         return [*public_facts(catalogue), *declared, *chosen]
 
@@ -125,6 +130,6 @@ class EASE(CertifiedMethod):
     ) -> Release:
         """Return the release of what the public half found."""
         assert isinstance(public, PublicEase)
-        found = {**configuration, "head": len(public.head), "n_users": round(public.n_users)}
         ranking = ranking_of(public)
+        found = {**configuration, "head": len(ranking.items)}
         return ranking_release(catalogue, scale, ranking, found, guarantee, implicit=self.is_implicit)

@@ -71,7 +71,7 @@ class EasePlan(Plan):
     @property
     def sum_size(self) -> int:
         """The most numbers that are asked for at once."""
-        return max(self.n_items, self.most_head * (self.most_head + 1) // 2)
+        return max(self.n_items, self._most_last)
 
     @property
     def working_size(self) -> int:
@@ -81,7 +81,7 @@ class EasePlan(Plan):
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
-        sizes = {USERS: 1, POPULARITY: self.n_items, PAIRS: self.sum_size}
+        sizes = {USERS: 1, POPULARITY: self.n_items, PAIRS: self._most_last}
         return gaussian_events(
             self.budget,
             [Part(what, SHARES[what], coordinates=sizes[what] * n_shares) for what in self._releases],
@@ -92,6 +92,12 @@ class EasePlan(Plan):
         counts = tuple(what for what in self._releases if what != PAIRS)
         pairs = [Stage("pairs of items", (PAIRS,))] if PAIRS in self._releases else []
         return Stage("the count of items", counts, essential=True), *pairs
+
+    @property
+    def _most_last(self) -> int:
+        """The most numbers in the last release: pairs, or items once more if there turn out to be too few people."""
+        pairs = self.most_head * (self.most_head + 1) // 2
+        return max(pairs, self.n_items) if self.head is None and self.known_users is None else pairs
 
     @property
     def _releases(self) -> tuple[str, ...]:

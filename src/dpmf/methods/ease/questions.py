@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.item_pairs import add_item_pairs, add_preferences
-from dpmf.methods.certified.questions import Fitted, Integers, People, Question
+from dpmf.methods.certified.questions import Fitted, Headcount, Integers, People, Question
 from dpmf.methods.certified.script import Script, Told
 from dpmf.methods.ease.defaults import Ramp
-from dpmf.methods.ease.plan import PAIRS, EasePlan
+from dpmf.methods.ease.plan import PAIRS, USERS, EasePlan
 
 Positions = NDArray[np.int32]
+_LARGEST = 1e300  # JSON knows no infinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,9 @@ class EaseScript(Script):
         """Return the questions of a round; whoever is told of a head makes it ascend, without repetitions."""
         n_items = self.plan.n_items
         if PAIRS not in releases:
-            return tuple(Preferences(what, n_items, self.ramp) for what in releases)
+            return tuple(
+                Headcount(what) if what == USERS else Preferences(what, n_items, self.ramp) for what in releases
+            )
         head = np.sort(np.asarray(told["head"], np.int32))
         return (ItemPairs(PAIRS, n_items, head, self.ramp),)
 
@@ -122,5 +125,4 @@ class EaseScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        none, full = self.ramp
-        return {"none": none, "full": max(full, -1e300)}  # JSON knows no infinity
+        return {name: max(rating, -_LARGEST) for name, rating in self.ramp._asdict().items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -15,19 +16,29 @@ from dpmf.methods.ease.defaults import Ramp
 from dpmf.methods.ease.item_item import ItemItem, estimate
 from dpmf.model import Release, Ridge
 from dpmf.model.ranking import Ranking
+from dpmf.model.ranking_tensors import rounded
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 
+logger = logging.getLogger(__name__)
+_TOO_FEW = "there are too few people for pairs of items at this epsilon"
+_NOTHING_FOUND = "no pairs of items stand out from the noise"
+_ALONE = "the release ranks items by popularity alone; more people, or a larger epsilon, would change that"
 LIMITS = (256, 150)  # factors, and pairs of an item on average: what a page can load
 
 
 def ranking_of(public: PublicEase) -> Ranking:
-    """Return the ranking that noisy sums make."""
+    """Return the ranking that noisy sums make; by popularity alone, with a warning, if there is no more in them."""
     popularity, head = public.counts.values.astype(np.float32), public.head
-    if public.pairs is None or not len(head):
+    if public.pairs is None:  # nobody asked for pairs, there are too few people, or the stage was lost, which was said
+        if public.plan.most_head and not len(head):
+            logger.warning("%s: %s", _TOO_FEW, _ALONE)
         return Ranking.by_popularity(popularity)
     counts = np.maximum(public.counts.values[head], public.counts.sd)
     found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS)
+    if not found.left.shape[1] and not len(found.values):
+        logger.warning("%s: %s", _NOTHING_FOUND, _ALONE)
+        return Ranking.by_popularity(popularity)
     return make_ranking(head, found, popularity, public.ramp)
 
 
@@ -58,5 +69,5 @@ def ranking_release(
         configuration=dict(configuration),
         guarantee=guarantee,
         feedback="implicit" if implicit else "explicit",
-        ranking=ranking,
+        ranking=rounded(ranking),
     )

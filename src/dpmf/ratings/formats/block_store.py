@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,9 +34,10 @@ def _read(location: Location) -> Ratings:
         values=ratings.values,
         timestamps=ratings.timestamps,
     )
-    return assemble(
+    found = assemble(
         columns, scale=location.options.scale or ratings.scale, items=items or ratings.catalogue, name=ratings.name
     )
+    return replace(found, users_about=ratings.users_about)
 
 
 def _sizes(location: Location) -> Sizes:
@@ -45,7 +47,7 @@ def _sizes(location: Location) -> Sizes:
 
 @contextlib.contextmanager
 def _stream(location: Location, memory: int, scratch: Path) -> Iterator[RatingsOnDisk]:
-    _refuse(location, ("scale", "items", *FILE_OPTIONS))
+    _refuse(location, ("scale", "items", "users_about", *FILE_OPTIONS))
     yield RatingsOnDisk.open(location.path)
 
 

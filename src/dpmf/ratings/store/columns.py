@@ -62,6 +62,10 @@ class Source(Protocol):
     def name(self) -> str:
         """What to call the data set."""
 
+    @property
+    def users_about(self) -> int | None:
+        """About how many users there are, if that was declared."""
+
     def pieces(self) -> Iterable[Ratings]:
         """Yield the pieces, from the first on."""
 
@@ -85,7 +89,7 @@ class RatingsOnDisk:
 
     Attributes:
         folder: where they are.
-        user_ids, catalogue, scale, name: as in `Ratings`.
+        user_ids, catalogue, scale, name, users_about: as in `Ratings`.
         counts: ratings per user, in the order of `user_ids.hash_order`.
         piece_starts: the first user of each piece in that order, and the end.
         checksums: CRC-32 of each piece's columns, one column after the other.
@@ -101,6 +105,7 @@ class RatingsOnDisk:
     piece_starts: NDArray[np.int64]
     checksums: NDArray[np.uint32]
     has_times: bool
+    users_about: int | None = None
 
     @classmethod
     def write(cls, source: Source, folder: Path) -> RatingsOnDisk:
@@ -143,6 +148,8 @@ class RatingsOnDisk:
             "tensors": sorted(tensors),
             "sha256": sha256_of(folder / TENSOR_FILE),
         }
+        if source.users_about is not None:
+            facts["users_about"] = source.users_about
         write_text(folder / FACTS_FILE, dump_json(sealed(facts)))
         return cls.open(folder)
 
@@ -174,6 +181,7 @@ class RatingsOnDisk:
                 piece_starts=tensors["piece_starts"],
                 checksums=tensors["checksums"],
                 has_times=has_times,
+                users_about=None if facts.get("users_about") is None else int(facts["users_about"]),
             )
         except (KeyError, TypeError, ValueError, InvalidArgument) as error:
             raise DamagedFile(f"{folder / FACTS_FILE} is damaged ({error}): {_AGAIN}") from None
@@ -222,6 +230,7 @@ class RatingsOnDisk:
             catalogue=self.catalogue,
             scale=self.scale,
             name=self.name,
+            users_about=self.users_about,
         )
 
     @property

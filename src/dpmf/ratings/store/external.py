@@ -46,7 +46,7 @@ class ExternalRatings:
     """Ratings sorted on disk.
 
     Attributes:
-        user_ids, catalogue, scale, name: as in `Ratings`.
+        user_ids, catalogue, scale, name, users_about: as in `Ratings`.
         n_rows: how many ratings there are, duplicates included.
     """
 
@@ -60,6 +60,7 @@ class ExternalRatings:
     _duplicates: str
     _with_time: bool
     _partly_timed: bool
+    users_about: int | None = None
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
@@ -164,6 +165,7 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
         _duplicates=location.options.duplicates,
         _with_time=seconds is not None,
         _partly_timed=partly_timed,
+        users_about=location.options.users_about,
     )
 
 

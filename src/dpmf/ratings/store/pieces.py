@@ -53,6 +53,11 @@ class MemorySource:
         """What to call the data set."""
         return self.ratings.name
 
+    @property
+    def users_about(self) -> int | None:
+        """About how many users there are, if that was declared."""
+        return self.ratings.users_about
+
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time."""
         return pieces_of(self.ratings)
