@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.item_pairs import unpack_pairs
 from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_spectrum
 
-_RIDGE, _DIAGONAL_RIDGE = 1.2, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
+_RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
 _EXPONENT = 0.9  # of P_kk
 _STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
@@ -51,7 +51,7 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
         sd: of the noise on each of them; 0 for none.
         counts: above 0, shape (M,): about how much people like each item.
         n_users: about how many people there are.
-        limits: the most factors and the most pairs of an item.
+        limits: the most factors, and the most pairs of an item, on average.
     """
     M = len(counts)
     full = np.empty((M, M))
@@ -74,7 +74,7 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
     mean = n_users / M
     ridged = diagonal + _RIDGE * mean + _DIAGONAL_RIDGE * diagonal
     P, ridged = _inverse(S, ridged, _LEAST_EIGENVALUE * mean)
-    return _compact(P, ridged, vectors, *limits)
+    return _compact(P, ridged, counts, vectors, *limits)
 
 
 def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:
@@ -97,7 +97,9 @@ def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:
     return np.ascontiguousarray(P), raised
 
 
-def _compact(P: Matrix, diagonal: Array, vectors: Matrix | None, most_factors: int, most_pairs: int) -> ItemItem:
+def _compact(
+    P: Matrix, diagonal: Array, counts: Array, vectors: Matrix | None, most_factors: int, most_pairs: int
+) -> ItemItem:
     """Return −P / P_kk^a off its diagonal in compact form; P is lost."""
     scale = (np.diag(P).astype(np.float64) ** -_EXPONENT).astype(np.float32)
     P *= -1
@@ -110,7 +112,7 @@ def _compact(P: Matrix, diagonal: Array, vectors: Matrix | None, most_factors: i
     np.fill_diagonal(P, 0.0)
     P *= scale  # columns
     right = signed * scale[:, None]
-    return ItemItem(left, np.ascontiguousarray(right), *_largest_pairs(P, most_pairs))
+    return ItemItem(left, np.ascontiguousarray(right), *_largest_pairs(P, counts, most_pairs))
 
 
 def _main_directions(matrix: Matrix, diagonal: Array, vectors: Matrix | None, most: int) -> tuple[Matrix, Array]:
@@ -131,16 +133,17 @@ def _main_directions(matrix: Matrix, diagonal: Array, vectors: Matrix | None, mo
     return np.asarray(basis @ turn[:, chosen].astype(np.float32)), values[chosen]
 
 
-def _largest_pairs(matrix: Matrix, most: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the entries of each row that are largest in size, as sparse rows; entries that are 0 are left out."""
-    most = min(most, len(matrix) - 1)
-    indptr = [0]
-    pairs: list[NDArray[np.int32]] = []
-    values: list[NDArray[np.float32]] = []
-    for row in matrix:
-        chosen = np.sort(np.argpartition(-np.abs(row), most)[:most]) if most else np.zeros(0, np.int64)
-        chosen = chosen[row[chosen] != 0]
-        indptr.append(indptr[-1] + len(chosen))
-        pairs.append(chosen.astype(np.int32))
-        values.append(row[chosen].astype(np.float32))
-    return np.array(indptr, np.int64), np.concatenate(pairs), np.concatenate(values)
+def _largest_pairs(
+    matrix: Matrix, owned: Array, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Return the entries that matter most as sparse rows, `most` to a row on average.
+
+    An entry matters by its size, and by the root of how often its row, an owned item, is there to score by.
+    """
+    weights = np.sqrt(owned / owned.max()).astype(np.float32)
+    sizes = np.abs(matrix) * weights[:, None]
+    total = min(most * len(matrix), matrix.size)
+    least = np.partition(sizes.ravel(), matrix.size - total)[matrix.size - total] if total else np.inf
+    rows, columns = np.nonzero((sizes >= least) & (sizes > 0))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(matrix)))])
+    return indptr, columns.astype(np.int32), matrix[rows, columns]

@@ -23,7 +23,7 @@ from dpmf.model import Model
 from dpmf.model.ranking import Ranking
 from dpmf.privacy import Guarantee
 
-_LIMITS = (512, 300)  # factors, and pairs of an item: nothing is hidden in noise, and more of them count
+_LIMITS = (256, 400)  # factors, and pairs of an item on average: nothing is hidden in noise, and more of them count
 _STEPS = 2.0**30  # of sums in whole numbers, per unit: each person adds 1 at the most
 
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _TOO_FEW = "there are too few people for pairs of items at this epsilon"
 _NOTHING_FOUND = "no pairs of items stand out from the noise"
 _ALONE = "the release ranks items by popularity alone; more people, or a larger epsilon, would change that"
-LIMITS = (512, 50)  # factors, and pairs of an item: what a page can load
+LIMITS = (256, 150)  # factors, and pairs of an item on average: what a page can load
 
 
 def ranking_of(public: PublicEase) -> Ranking:
