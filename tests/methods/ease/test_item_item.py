@@ -72,7 +72,7 @@ def test_a_few_factors_and_pairs_are_most_of_it() -> None:
     assert lost[0] > lost[1] > lost[2]
     found = estimate(packed(S), 0.0, np.diag(S), N_USERS, (3, 1))
     assert found.left.shape == found.right.shape == (M, 3)
-    assert np.diff(found.indptr).max() == 1
+    assert len(found.pairs) <= M  # one of each item, on average
     assert (found.pairs != np.repeat(np.arange(M), np.diff(found.indptr))).all()  # nothing counts for itself
 
 
