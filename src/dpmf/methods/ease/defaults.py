@@ -1,6 +1,6 @@
 """What the ranking method chooses where nothing was given: from epsilon and the number of people, declared or noisy.
 
-The constants were chosen on synthetic worlds, MovieLens 100K and Anime: see benchmarks/ranking.py.
+The constants were chosen on MovieLens 100K and Anime.
 
 >>> [head_size(1.0, n_users, 20_000) for n_users in (500, 5_000, 400_000)]
 [0, 282, 2529]
