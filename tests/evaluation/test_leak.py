@@ -22,7 +22,7 @@ def parts() -> tuple[Ratings, Ratings]:
     return make(200, 60, mean_ratings=20).split(0.2, seed=1)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "ease"])  # which predicts no ratings
 def test_every_method_has_the_measure(method: str, parts: tuple[Ratings, Ratings]) -> None:
     train, test = parts
     budget = {} if method == "sgd" else {"budget": Budget(math.inf)}
