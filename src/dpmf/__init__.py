@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
-    from dpmf.methods import ALS, EASE, SGD, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+    from dpmf.methods import ALS, EASE, SGD, SGLD, GaussianGD, Joint, ObjectivePerturbation, Sketch
     from dpmf.methods.objective.profiles import Profiles
     from dpmf.model import Model, Person, Recommendation, Release
     from dpmf.privacy import Budget, Guarantee
@@ -36,6 +36,7 @@ _HOMES = {
     "GaussianGD": "dpmf.methods",
     "Guarantee": "dpmf.privacy",
     "Items": "dpmf.ratings",
+    "Joint": "dpmf.methods",
     "Ledger": "dpmf.privacy.ledger",
     "Model": "dpmf.model",
     "ObjectivePerturbation": "dpmf.methods",
@@ -62,6 +63,7 @@ __all__ = [
     "GaussianGD",
     "Guarantee",
     "Items",
+    "Joint",
     "Ledger",
     "Model",
     "ObjectivePerturbation",

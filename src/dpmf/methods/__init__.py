@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpmf.methods.base import Method
     from dpmf.methods.ease import EASE
     from dpmf.methods.gaussian import GaussianGD
+    from dpmf.methods.joint import Joint
     from dpmf.methods.objective import ObjectivePerturbation
     from dpmf.methods.sgd import SGD
     from dpmf.methods.sgld import SGLD
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _CLASSES = {  # by name, which is that of the folder, too
     "als": "ALS",
     "ease": "EASE",
+    "joint": "Joint",
     "sgd": "SGD",
     "sgld": "SGLD",
     "gaussian": "GaussianGD",
@@ -42,6 +44,7 @@ __all__ = [
     "SGD",
     "SGLD",
     "GaussianGD",
+    "Joint",
     "Method",
     "ObjectivePerturbation",
     "Sketch",

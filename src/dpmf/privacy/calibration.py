@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.privacy.accounting import LEAST_SAMPLED_NOISE, Slack, epsilon_of, renyi_epsilon, sampler_slack
@@ -71,6 +71,20 @@ def gdp_for(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+def part_of(budget: Budget, share: float) -> Budget:
+    """Return the budget that a share of another one would be by itself: with that share of its gdp², and its delta.
+
+    What a method can find depends on the noise, and so on gdp: choices that were made for an epsilon hold for a part of
+    a run at the epsilon that its noise alone would give.
+
+    >>> round(part_of(Budget(1.0), 0.5).epsilon, 3)
+    0.689
+    """
+    gdp = math.sqrt(share) * gdp_for(budget.epsilon, budget.delta)
+    alone = epsilon_of([GaussianEvent("part", 1 / gdp)], budget.delta, neighbours=budget.neighbours)
+    return replace(budget, epsilon=max(alone, share * budget.epsilon))  # above 0 even where delta covers all
 
 
 def gaussian_events(

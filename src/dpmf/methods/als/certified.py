@@ -46,6 +46,21 @@ _USER_BIAS_RIDGE = 3.0
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What another half of the same run has released before: noisy numbers all of it.
+
+    Attributes:
+        n_users: how many people there are; None if that was not released.
+        counts: how popular every item is.
+        sd: of the noise on each of the counts.
+    """
+
+    n_users: float | None
+    counts: Array
+    sd: float
+
+
 @dataclass(eq=False)
 class PublicALS:
     """What a run asks people for, and what it makes of noisy sums. It knows no ratings.
@@ -69,6 +84,8 @@ class PublicALS:
         self.mean, self.unit = scale.middle, unit_of(scale)
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
+        self.n_users, self.weights = 1.0, np.ones(n_items)
+        self.totals, self.popularity = np.ones(n_items), np.zeros(n_items)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._set_factors(0)
         self._passing = math.erf(CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
@@ -135,18 +152,29 @@ class PublicALS:
 
     def _measure_popularity(self) -> Conversation:
         """Release how many people there are and how much weight items get; choose factors and weights in between."""
-        if self.plan.crowd is None:
-            (count,) = yield (Headcount(USERS),)
-            self.n_users = max(float(count.values[0]), 3 * count.sd, 1.0)  # never less than noise alone may say
-        else:
+        if self.plan.crowd is not None:
             self.n_users = float(self.plan.crowd.n_users)
+        elif self.plan.measures(USERS):
+            (count,) = yield (Headcount(USERS),)
+            self.n_users = above_noise(float(count.values[0]), count.sd)
         self._set_factors(self.plan.n_factors(self.n_users))
-        (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
-        self.weights = np.maximum(first.values, 2 * first.sd) ** -_RARE_EXPONENT
-        self.weights /= self.weights.max()
+        if self.plan.measures(POPULARITY):
+            (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
+            self._weigh(first.values, first.sd)
         (second,) = yield (Counts(WEIGHTS, self.weights),)
         self.totals = np.maximum(second.values, second.sd)
         self.popularity = standardized(np.log(self.totals))
+
+    def learn_from(self, known: Known) -> None:
+        """Learn what another half of the run has released, before this one asks for the rest."""
+        if known.n_users is not None:
+            self.n_users = known.n_users
+        self._weigh(known.counts, known.sd)
+
+    def _weigh(self, counts: Array, sd: float) -> None:
+        """Let rare items weigh more than popular ones, given noisy counts."""
+        self.weights = np.maximum(counts, 2 * sd) ** -_RARE_EXPONENT
+        self.weights /= self.weights.max()
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
         """Ask for sums of residuals, and make item biases of them."""
@@ -239,6 +267,11 @@ class PublicALS:
         factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
         self.V *= np.float32(factor)
         self._factors = self._factors.scaled(factor)
+
+
+def above_noise(count: float, sd: float) -> float:
+    """Return a noisy count of people, but never less than noise alone may say."""
+    return max(count, 3 * sd, 1.0)
 
 
 def _directions(popularity: Array, liking: Array) -> Array:

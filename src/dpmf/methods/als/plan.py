@@ -67,15 +67,17 @@ class _Rounds(Plan):
         return self.factors.number(self.budget.epsilon, n_users)
 
     def events(self) -> tuple[GaussianEvent, ...]:
-        """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
+        """Return what will be released, with as much noise as the budget asks for."""
+        return gaussian_events(self.budget, self.parts())
+
+    def parts(self) -> list[Part]:
+        """Return the releases, and the part of the budget that each of them gets; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
-        return gaussian_events(
-            self.budget, [replace(part, coordinates=part.coordinates * n_shares) for part in self._parts()]
-        )
+        return [replace(part, coordinates=part.coordinates * n_shares) for part in self._parts()]
 
     @abstractmethod
     def _parts(self) -> list[Part]:
-        """Return the releases, and the part of the budget that each of them gets."""
+        """Return the releases, each drawn once, and the part of the budget that each of them gets."""
 
     def _round_stages(self) -> tuple[Stage, ...]:
         rounds = range(self.n_rounds if self.most_factors else 0)
@@ -88,9 +90,11 @@ class ALSPlan(_Rounds):
 
     Attributes:
         per_item: whether second moments are measured for every item, not once for all.
+        known: releases that another half of the same run makes, so that this one does not: see `PublicALS.learn_from`.
     """
 
     per_item: bool = False
+    known: tuple[str, ...] = ()
 
     @property
     def sum_size(self) -> int:
@@ -129,9 +133,13 @@ class ALSPlan(_Rounds):
         passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(self._passes)]
         return first, *passes, *self._round_stages()
 
+    def measures(self, what: str) -> bool:
+        """Return whether this is released: not what is known from elsewhere, nor a number of users that is public."""
+        return what not in self.known and not (what == USERS and self.crowd is not None)
+
     @property
     def _counts(self) -> tuple[str, ...]:
-        return (USERS, POPULARITY, WEIGHTS) if self.crowd is None else (POPULARITY, WEIGHTS)
+        return tuple(what for what in (USERS, POPULARITY, WEIGHTS) if self.measures(what))
 
     @property
     def _passes(self) -> int:

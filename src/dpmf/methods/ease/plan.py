@@ -79,13 +79,14 @@ class EasePlan(Plan):
         return _MATRICES * self.most_head**2
 
     def events(self) -> tuple[GaussianEvent, ...]:
-        """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
+        """Return what will be released, with as much noise as the budget asks for."""
+        return gaussian_events(self.budget, self.parts())
+
+    def parts(self) -> list[Part]:
+        """Return the releases, and the part of the budget that each of them gets; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
         sizes = {USERS: 1, POPULARITY: self.n_items, PAIRS: self._most_last}
-        return gaussian_events(
-            self.budget,
-            [Part(what, SHARES[what], coordinates=sizes[what] * n_shares) for what in self._releases],
-        )
+        return [Part(what, SHARES[what], coordinates=sizes[what] * n_shares) for what in self._releases]
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""

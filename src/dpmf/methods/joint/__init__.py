@@ -1,0 +1,171 @@
+"""One release that ranks and predicts ratings: EASE and alternating least squares under one budget.
+
+Lists are ordered by the ranking, and expected ratings come from the rating model. Both halves of a certified run spend
+a share of one budget, so that there is one guarantee, one entry in a ledger and one release. The number of people and
+the popularity of items are measured once, for both. With an infinite epsilon both are plain, and nothing is private.
+
+>>> from dpmf.privacy import Budget
+>>> from dpmf.ratings.synthetic import make
+>>> model = Joint(budget=Budget(epsilon=20)).fit(make(300, 40), n_threads=1)
+>>> model.release.ranks, model.release.predicts_ratings
+(True, True)
+>>> print(model.guarantee)
+(20.0, 1e-06)-DP per user, add-remove, certified; releases item factors, item biases, the ranking of items and the \
+configuration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmf.engine.store import AnyRatings
+from dpmf.errors import InvalidArgument
+from dpmf.methods.als import ALS
+from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.script import Crowd
+from dpmf.methods.ease import EASE
+from dpmf.methods.joint.certified import PublicJoint
+from dpmf.methods.joint.defaults import ranking_share
+from dpmf.methods.joint.plan import JointPlan
+from dpmf.model import Model, Release
+from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.calibration import part_of
+from dpmf.ratings import Items, Scale
+
+
+@dataclass(frozen=True)
+class Joint(CertifiedMethod):
+    """Configuration of the method: public facts only.
+
+    Attributes:
+        budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
+        share: the part of the budget that the ranking gets, above 0 and below 1; the rating model gets the rest. Shares
+            are of gdp², by which noise adds up. None chooses. Without a finite epsilon it means nothing.
+        head, n_users: of the ranking, as those of `EASE`.
+        n_factors, n_epochs, regularization: of the rating model, as those of `ALS`.
+        items_public: whether item ids that were found in the data are asserted to be a public list.
+        seed: fixes the public start of the rating model.
+        noise_seed: research only; the same noise every time, and no guarantee.
+    """
+
+    name: ClassVar[str] = "joint"
+    modes: ClassVar[tuple[str, ...]] = ("certified",)
+    turn: ClassVar[str] = "round"
+    releases: ClassVar[Sequence[str]] = ("item factors", "item biases", "the ranking of items", "the configuration")
+
+    n_factors: int | None = None
+    n_epochs: int | None = None
+    budget: Budget = field(kw_only=True)
+    share: float | None = None
+    head: int | None = None
+    n_users: int | None = None
+    regularization: float | None = None
+    items_public: bool = False
+    seed: int = 0
+    noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.share is not None and not (isinstance(self.share, int | float) and 0 < self.share < 1):
+            raise InvalidArgument(f"share={self.share!r} should be a number above 0 and below 1: the ranking's part")
+        self._rating_model(self.budget), self._ranking(self.budget)  # each refuses what it cannot use
+
+    def _rating_model(self, budget: Budget) -> ALS:
+        names = ("n_factors", "n_epochs", "regularization", "items_public", "seed", "noise_seed")
+        return ALS(budget=budget, **{name: getattr(self, name) for name in names})
+
+    def _ranking(self, budget: Budget) -> EASE:
+        names = ("head", "n_users", "items_public", "seed", "noise_seed")
+        return EASE(budget=budget, **{name: getattr(self, name) for name in names})
+
+    @property
+    def halves(self) -> tuple[EASE, ALS]:
+        """The ranking and the rating model, each with its part of the budget: choices follow from what it can find."""
+        if not self.budget.is_finite:
+            return self._ranking(self.budget), self._rating_model(self.budget)
+        share = self.facts()["share"]
+        return self._ranking(part_of(self.budget, share)), self._rating_model(part_of(self.budget, 1 - share))
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is: "certified", or "none" with an infinite epsilon."""
+        return "certified" if self.budget.is_finite else "none"
+
+    @property
+    def n_turns(self) -> int | None:
+        """How many rounds there are at most."""
+        return self._rating_model(self.budget).n_turns
+
+    @property
+    def most_factors(self) -> int:
+        """The number of factors, or the most that a private run chooses."""
+        return self._rating_model(self.budget).most_factors
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether a user is known by their own ratings alone: always."""
+        return True
+
+    def without_factors(self) -> Joint | None:
+        """Return a run of item biases and popularity alone; without privacy biases are no reference."""
+        return replace(self, n_factors=0, head=0) if self.kind == "certified" else None
+
+    def usual(self) -> Mapping[str, Any]:
+        """Return what is chosen for fields that are left open; a certified run chooses factors and head itself."""
+        usual = self._rating_model(self.budget).usual()
+        share = ranking_share(self.budget.epsilon, self.n_users) if self.budget.is_finite else None
+        return {**usual, "share": share}
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the public facts for a release."""
+        facts = super().configuration()
+        return facts if self.budget.is_finite else {**facts, "share": None}
+
+    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+        if self.kind == "certified":
+            about = ratings.users_about if self.n_users is None else self.n_users
+            return replace(self, n_users=about).certify(ratings, options)
+        ranking, rating_model = self.halves
+        of_rating_model = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
+        rated = rating_model.fit(ratings, **of_rating_model)
+        ranked = ranking.fit(ratings, n_threads=options.n_threads)
+        release = combined(rated.release, ranked.release, self.configuration())
+        return replace(rated, release=release, seen_weights=ranked.seen_weights)
+
+    def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicJoint:
+        """Return the public half of a certified run."""
+        ranking, rating_model = self.halves
+        first = ranking.public_half(catalogue, scale, crowd)
+        known = tuple(part.what for part in first.plan.parts())
+        second = rating_model.ratings_half(catalogue, scale, crowd, known)
+        plan = JointPlan(first.plan, second.plan, self.facts()["share"], self.budget)
+        return PublicJoint(plan, first, second)
+
+    def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
+        """Return what a guarantee rests on, one sentence each."""
+        told = [sentence for half in self.halves for sentence in half.assumptions(catalogue, crowd)]
+        return list(dict.fromkeys(told))
+
+    def release_of(
+        self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
+    ) -> Release:
+        """Return the release of what the public half found."""
+        assert isinstance(public, PublicJoint)
+        ranking, rating_model = self.halves
+        facts = catalogue, scale, configuration, guarantee
+        rated = rating_model.release_of(public.ratings, *facts)
+        return combined(rated, ranking.release_of(public.ranking, *facts), configuration)
+
+
+def combined(rated: Release, ranked: Release, configuration: Mapping[str, Any]) -> Release:
+    """Return one release of a rating model and a ranking."""
+    found = {"n_factors": rated.n_factors, "head": ranked.configuration["head"]}
+    factors = rated.item_factors
+    if not factors.shape[1] and not rated.item_biases.any():
+        # All items are alike: without a column, though it says nothing, there would seem to be no rating model.
+        factors = np.zeros((len(rated.items), 1), np.float32)
+    return replace(rated, item_factors=factors, ranking=ranked.ranking, configuration={**configuration, **found})
