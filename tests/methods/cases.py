@@ -72,7 +72,7 @@ class Case:
     @property
     def starts_alike(self) -> bool:
         """Whether the public start is the same for every seed, because nothing in it is random."""
-        alike = ("als", "als-per-item", "als-biases", "als-popularity")
+        alike = ("als", "als-per-item", "als-biases", "als-popularity", "joint", "joint-declared")
         exact = self.method == "objective" and self.kind == "certified"
         return self.label in alike or self.method == "ease" or exact
 
@@ -121,6 +121,15 @@ CERTIFIED = (
         2,
     ),
     Case("ease-popularity", "ease", {"head": 0, "budget": LARGE}, (1,), 1, 1),
+    Case("joint", "joint", {**SMALL, "head": 20, "budget": LARGE}, (2, 1, 1, 1, 2, 2), 1, 4),
+    Case(
+        "joint-declared",
+        "joint",
+        {**SMALL, "head": 8, "n_users": 60, "share": 0.7, "budget": LARGE},
+        (1, 1, 2, 1, 2, 2),
+        1,
+        4,
+    ),
     Case("gaussian", "gaussian", {**STEPS, "budget": USER}, (1, 1, 1)),
     Case("gaussian-raw", "gaussian", {**STEPS, "centering": "raw", "budget": USER}, (1, 1, 1)),
     Case("sgld", "sgld", SAMPLED, (2, 2, 2)),
@@ -160,6 +169,7 @@ PLAIN = (
     Case("als-plain-implicit", "als", {**STEPS, "feedback": "implicit", "budget": NOTHING}),
     Case("ease-plain", "ease", {"budget": NOTHING}),
     Case("ease-plain-implicit", "ease", {"head": 8, "feedback": "implicit", "budget": NOTHING}),
+    Case("joint-plain", "joint", {**STEPS, "budget": NOTHING}),
     Case("sgd-plain", "sgd", STEPS, diverges={"learning_rate": 5.0, "n_epochs": 30}),
     Case("sgld-plain", "sgld", {**STEPS, "budget": NOTHING}, diverges={"learning_rate": 1.0, "regularization": 0.1}),
     Case("gaussian-plain", "gaussian", {**STEPS, "budget": NOTHING}),

@@ -22,6 +22,8 @@ from dpmf.methods.ease.defaults import ramp_of
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.methods.ease.ranking import ranking_of
 from dpmf.methods.gaussian.certified import FullBatchPlan, centre_of
+from dpmf.methods.joint.certified import PublicJoint
+from dpmf.methods.joint.plan import JointPlan
 from dpmf.methods.sgld.certified import SteppingPlan
 from dpmf.methods.sketch.certified import PublicSketch, SketchedPlan
 from dpmf.privacy import Budget, PoissonGaussianEvent
@@ -35,7 +37,7 @@ from .watch import Record, Recorder
 ROUNDS = 3
 STARS, LARGE, TWO = Scale(1, 5), Budget(50.0), FactorRule.exactly(2)
 Pair = tuple[int, float]
-Half = PublicALS | PublicImplicitALS | PublicEase | PublicSteps
+Half = PublicALS | PublicImplicitALS | PublicEase | PublicJoint | PublicSteps
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,13 @@ def _ease(facts: Facts, head: int | None, n_users: int | None = None, implicit: 
     return PublicEase(plan, ramp_of(facts.scale, implicit=implicit))
 
 
+def _joint(facts: Facts, head: int | None, n_users: int | None = None) -> PublicJoint:
+    first = _ease(facts, head, n_users)
+    known = tuple(part.what for part in first.plan.parts())
+    second = PublicALS(replace(_als(facts).plan, known=known), facts.scale, facts.keys, 3)
+    return PublicJoint(JointPlan(first.plan, second.plan, 0.4, facts.budget), first, second)
+
+
 def _gaussian(facts: Facts, centering: str) -> PublicSteps:
     centre, plan = centre_of(centering, facts.scale, facts.sizes[1]), FullBatchPlan(*facts.sizes, 0.5, facts.budget)
     return PublicSteps(plan, facts.scale, facts.keys, centre, 1.0, 2, 1)
@@ -121,6 +130,9 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease": lambda facts: _ease(facts, facts.n_items),
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
+    "joint": lambda facts: _joint(facts, facts.n_items),
+    "joint-declared": lambda facts: _joint(facts, 2, n_users=4),
+    "joint-of-few": lambda facts: _joint(facts, None),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),
     "sgld": _sgld,
@@ -219,4 +231,6 @@ def public_state(public: Half) -> dict[str, NDArray[Any]]:
     if isinstance(public, PublicEase):
         found = ranking_of(public)
         return {**public.state(), **{name: one for name, one in vars(found).items() if isinstance(one, np.ndarray)}}
+    if isinstance(public, PublicJoint):
+        return {**public.state(), **public_state(public.ranking), **public_state(public.ratings)}
     return {**public.state(), "ridge": np.array(public.ridge)}

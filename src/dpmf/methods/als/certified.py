@@ -51,12 +51,12 @@ class Known:
     """What another half of the same run has released before: noisy numbers all of it.
 
     Attributes:
-        n_users: how many people there are; None if that was not released.
+        n_users: about how many people there are.
         counts: how popular every item is.
         sd: of the noise on each of the counts.
     """
 
-    n_users: float | None
+    n_users: float
     counts: Array
     sd: float
 
@@ -162,19 +162,27 @@ class PublicALS:
             (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
             self._weigh(first.values, first.sd)
         (second,) = yield (Counts(WEIGHTS, self.weights),)
-        self.totals = np.maximum(second.values, second.sd)
-        self.popularity = standardized(np.log(self.totals))
+        self._set_totals(np.maximum(second.values, second.sd))
 
     def learn_from(self, known: Known) -> None:
-        """Learn what another half of the run has released, before this one asks for the rest."""
-        if known.n_users is not None:
-            self.n_users = known.n_users
+        """Learn what another half of the run has released, before this one asks for the rest.
+
+        Totals are only guessed here, and soon measured; but should that stage be lost, the run can do with the guess.
+        """
+        self.n_users = known.n_users
+        self._set_factors(self.plan.n_factors(self.n_users))
         self._weigh(known.counts, known.sd)
+        counts = np.maximum(known.counts, known.sd)
+        self._set_totals(counts * self.weights / math.sqrt(counts @ self.weights**2 / counts.sum()))
 
     def _weigh(self, counts: Array, sd: float) -> None:
         """Let rare items weigh more than popular ones, given noisy counts."""
         self.weights = np.maximum(counts, 2 * sd) ** -_RARE_EXPONENT
         self.weights /= self.weights.max()
+
+    def _set_totals(self, totals: Array) -> None:
+        """Set how much weight items get from everybody together, above 0."""
+        self.totals, self.popularity = totals, standardized(np.log(totals))
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
         """Ask for sums of residuals, and make item biases of them."""

@@ -129,7 +129,7 @@ class ALSPlan(_Rounds):
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        first = Stage("the count of ratings", self._counts, essential=True)
+        first = Stage("the count of ratings", self._counts, essential=self.measures(POPULARITY))
         passes = [Stage(f"pass {number + 1} over item biases", (BIASES,)) for number in range(self._passes)]
         return first, *passes, *self._round_stages()
 

@@ -7,9 +7,10 @@ thing that is passed between the halves, and docs/proofs/joint.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.methods.als.certified import Known, PublicALS, above_noise
@@ -21,6 +22,7 @@ from dpmf.methods.joint.plan import JointPlan
 from dpmf.methods.joint.script import JointScript
 
 _HALVES = ("ranking", "ratings")
+_TOLD = "told"
 
 
 @dataclass(eq=False)
@@ -36,6 +38,7 @@ class PublicJoint:
     plan: JointPlan
     ranking: PublicEase
     ratings: PublicALS
+    _told: bool = field(init=False, default=False)
 
     @property
     def script(self) -> JointScript:
@@ -44,14 +47,19 @@ class PublicJoint:
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
-        if stage == self.plan.ratings.stages()[0]:
+        half = self._half(stage)
+        if half is self.ratings and not self._told:  # at its first stage, or later if that was lost
             self.ratings.learn_from(self._known())
-        return self._half(stage).converse(stage)
+            self._told = True
+        return half.converse(stage)
 
     def _known(self) -> Known:
-        """Return what the ranking tells the rating model."""
-        counts, users_sd = self.ranking.counts, self.plan.users_sd
-        n_users = None if users_sd is None else above_noise(self.ranking.n_users, users_sd)
+        """Return what the ranking tells the rating model: everything in it is released already."""
+        counts, plan = self.ranking.counts, self.plan
+        if plan.ranking.counts_users:
+            n_users = above_noise(self.ranking.n_users, plan.users_sd)
+        else:  # if the number is not public either, the other half counts people: until then, there are some at least
+            n_users = float(plan.ranking.known_users or max(counts.values.max(), counts.sd, 1.0))
         return Known(n_users, counts.values, counts.sd)
 
     def _half(self, stage: Stage) -> PublicEase | PublicALS:
@@ -63,10 +71,12 @@ class PublicJoint:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far."""
-        return {f"{half} {name}": one for half in _HALVES for name, one in getattr(self, half).state().items()}
+        of_halves = {f"{half} {name}": one for half in _HALVES for name, one in getattr(self, half).state().items()}
+        return {**of_halves, _TOLD: np.array([self._told])}
 
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
+        self._told = bool(tensors[_TOLD][0])
         for half in _HALVES:
             own = {name.removeprefix(f"{half} "): one for name, one in tensors.items() if name.startswith(f"{half} ")}
             getattr(self, half).restore(own)

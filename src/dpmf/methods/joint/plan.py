@@ -57,10 +57,8 @@ class JointPlan(Plan):
         return *self.ranking.stages(), *self.ratings.stages()
 
     @property
-    def users_sd(self) -> float | None:
-        """The standard deviation of the noise on the number of people, if the ranking releases it."""
-        if not self.ranking.counts_users:
-            return None
+    def users_sd(self) -> float:
+        """The standard deviation of the noise on the number of people, where that is released."""
         (event,) = (event for event in self.events() if event.what == USERS)
         return event.noise_multiplier * Headcount(USERS).sensitivity(self.budget.neighbours)
 
