@@ -246,14 +246,13 @@ def _print_accuracy(report: dict[str, Any]) -> None:
         if report["rmse"] is not None:
             rows += [("rmse, held-out ratings", report["rmse"]), ("rmse of the per-user mean", report["baseline_rmse"])]
         print_table("Errors", ("", "error"), rows)
-    elif report["recall@10"] is not None:
+    if report.get("recall@10") is not None:
         names = ("recall@10", "ndcg@10")
         labels = {"popularity_": "popularity, not private", "": report["method"]}
         ranked = [(label, *(report[prefix + name] for name in names)) for prefix, label in labels.items()]
         print_table("Held-out items", ("", *names), ranked)
-    else:
-        return
-    say(METRICS_NOTE, "dim")
+    if report["mean_error"] is not None or report.get("recall@10") is not None:
+        say(METRICS_NOTE, "dim")
 
 
 def _print_traffic(report: dict[str, Any]) -> None:

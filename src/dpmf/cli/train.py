@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +25,7 @@ from dpmf.cli.options import (
 from dpmf.cli.output import json_option, print_json, progress
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.cli.train_options import (
+    PURPOSES,
     CheckpointOptions,
     MethodOptions,
     PrivacyOptions,
@@ -30,6 +33,7 @@ from dpmf.cli.train_options import (
     check_privacy,
     checkpoint_of,
     ledger_of,
+    method_for,
     private_options,
     read_user_budgets,
 )
@@ -46,14 +50,28 @@ if TYPE_CHECKING:
 _COMMON = ("budget", "mode", "items_public")  # fields that private methods have in common
 
 
+def _with_method(function: Callable[..., None]) -> Callable[..., None]:
+    """Choose the method by --method, --for and --feedback, before options are put into groups."""
+
+    @functools.wraps(function)
+    def chosen(*, method: str | None, purpose: str | None, feedback: str, **others: Any) -> None:
+        function(method=method_for(method, purpose, feedback), feedback=feedback, **others)
+
+    return chosen
+
+
 @click.command()
 @click.argument("data")
 @click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(list(PURPOSES)),
+    help="What the release is for: lists (method ease), expected ratings (als), or both (joint), which is the default.",
+)
+@click.option(
     "--method",
-    default="als",
-    show_default=True,
     type=click.Choice(list(METHODS)),
-    help="How to factorize; sgd is not private.",
+    help="How to learn, instead of --for; sgd is not private.",
 )
 @click.option(
     "--feedback",
@@ -92,6 +110,7 @@ _COMMON = ("budget", "mode", "items_public")  # fields that private methods have
 @folder_option("--model", "model", "Where to save the whole model, user factors included. Sensitive.")
 @data_options
 @json_option
+@_with_method
 @grouped(
     asked=MethodOptions,
     privacy=PrivacyOptions,
@@ -117,6 +136,7 @@ def train(
 ) -> None:
     """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
     began = time.perf_counter()
+    asked.check()
     check_privacy(asked, privacy)
     check_profiles([asked.method], privacy.kind, profiles)
     check_chains(asked.method, privacy.kind, chains, streams=memory is not None)

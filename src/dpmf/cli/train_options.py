@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,10 @@ class SplitOptions:
     holdout_users: float | None
 
 
+PURPOSES = {"ranking": "ease", "ratings": "als", "both": "joint"}
+"""The method for each purpose."""
+
+
 @dataclass(frozen=True)
 class MethodOptions:
     """Which method, and its settings."""
@@ -39,6 +43,14 @@ class MethodOptions:
     epochs: int | None
     seed: int
     settings: tuple[str, ...]
+
+    def check(self) -> None:
+        """Refuse options that say something about a method that it does not have."""
+        has = {field.name for field in fields(METHODS[self.method])}
+        of_options = {"factors": self.factors, "epochs": self.epochs}
+        for name, given in of_options.items():
+            if given is not None and f"n_{name}" not in has:
+                raise InvalidArgument(f"--{name} {given} means nothing for {self.method}, which has none: leave it out")
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,25 @@ private_options = all_of(
         ),
     ]
 )
+
+
+def method_for(method: str | None, purpose: str | None, feedback: str) -> str:
+    """Return the name of the method that --method or --for asks for; a release for both purposes by default.
+
+    >>> method_for(None, None, "explicit"), method_for(None, None, "implicit"), method_for("sgd", None, "explicit")
+    ('joint', 'ease', 'sgd')
+    """
+    if method is not None and purpose is not None:
+        raise InvalidArgument(f"--method {method} and --for {purpose} both choose a method: give one of them")
+    if method is not None:
+        return method
+    if feedback == "implicit":  # there are no ratings to predict
+        if purpose in ("ratings", "both"):
+            raise InvalidArgument(
+                f"--for {purpose} needs ratings, and --feedback implicit ignores them: take --for ranking, or --method als"
+            )
+        return PURPOSES["ranking"]
+    return PURPOSES[purpose or "both"]
 
 
 def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:

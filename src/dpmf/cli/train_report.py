@@ -40,12 +40,15 @@ def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Pa
 
 
 def _learnt(run: Run, method: Method, report: dict[str, Any]) -> str:
-    ranking, turns = run.model.release.ranking, len(run.model.history)
+    ranking, turns, ranks = run.model.release.ranking, len(run.model.history), ""
     if ranking is not None:
         pairs = f"by pairs of {len(ranking.items):,} items, all others " if len(ranking.items) else ""
-        return f"Ranks {pairs}by popularity"
+        ranks = f"Ranks {pairs}by popularity"
+        if not run.model.release.predicts:
+            return ranks
+        ranks += "; predicts ratings after "
     return (
-        f"{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} factors in "
+        f"{ranks}{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} factors in "
         f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s)"
     )
 
@@ -66,9 +69,13 @@ def _print_paid(paid: dict[str, Any]) -> None:
 
 
 def _print_accuracy(run: Run, method: Method) -> None:
-    if not run.model.release.predicts_ratings:
+    if "recall@10" in run.accuracy:
         _print_ranking(run, method)
-        return
+    if "rmse" in run.accuracy:
+        _print_errors(run, method)
+
+
+def _print_errors(run: Run, method: Method) -> None:
     accuracy = run.accuracy
     rows = [("per-user mean (uses no one else's data)", accuracy["baseline_rmse"], "")]
     if "biases_rmse" in accuracy:

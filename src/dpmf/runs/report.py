@@ -43,9 +43,9 @@ def report_of(
         out: where the release is.
         user_budgets: those it was given.
     """
-    guarantee, ranking = run.model.guarantee, {}
-    if not run.model.release.predicts_ratings:
-        ranking = {"feedback": run.model.release.feedback, **{name: run.accuracy.get(name) for name in _RANKING}}
+    guarantee, release, ranking = run.model.guarantee, run.model.release, {}
+    if release.ranks or not release.predicts_ratings:
+        ranking = {"feedback": release.feedback, **{name: run.accuracy.get(name) for name in _RANKING}}
     report = {
         "method": method.name,
         "mode": guarantee.mode,

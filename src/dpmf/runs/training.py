@@ -128,8 +128,7 @@ def train_on(method: Method, parts: AnyParts, arguments: Arguments) -> Run:
         return replace(run, new_users=_new_user_figures(run.model, parts, arguments.n_threads))
     if not len(parts.test):
         return run
-    with_figures = _with_errors if run.model.release.predicts_ratings else _with_ranking
-    return with_figures(run, method, parts, arguments)
+    return _tested(run, method, parts, arguments)
 
 
 def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:
@@ -147,25 +146,33 @@ def _new_user_figures(model: Model, parts: NewUserParts, n_threads: int | None) 
     return {**parts.people.counts(), **figures, **{f"popularity_{name}": popular[name] for name in FIGURES}}
 
 
-def _with_ranking(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
-    accuracy = _ranking(run.model, parts.test, arguments)
-    reference = _reference(method, parts, arguments)
+def _tested(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
+    """Return the run with figures on what was held out: of ratings, of lists, or of both."""
+    release, reference = run.model.release, _reference(method, parts, arguments)
+    if release.predicts_ratings:
+        run = _with_errors(run, reference, parts, arguments.n_threads)
+    if release.ranks or not release.predicts_ratings:
+        run = _with_ranking(run, reference, parts, arguments.n_threads)
+    return run
+
+
+def _with_ranking(run: Run, reference: Model | None, parts: Parts | StoredParts, n_threads: int | None) -> Run:
+    accuracy = _ranking(run.model, parts.test, n_threads)
     if reference is not None:
-        popular = _ranking(reference, parts.test, arguments)
+        popular = _ranking(reference, parts.test, n_threads)
         accuracy |= {f"popularity_{name}": value for name, value in popular.items()}
-    return replace(run, accuracy=accuracy)
+    return replace(run, accuracy=run.accuracy | accuracy)
 
 
-def _with_errors(run: Run, method: Method, parts: Parts | StoredParts, arguments: Arguments) -> Run:
-    n_threads, test = arguments.n_threads, parts.test
+def _with_errors(run: Run, reference: Model | None, parts: Parts | StoredParts, n_threads: int | None) -> Run:
+    test = parts.test
     errors = prediction_errors(run.model, test, n_threads=n_threads)
     accuracy = {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(parts.baseline)}
     groups = []
     if isinstance(parts, Parts):
         accuracy |= leak_figures(run.model, parts.train, test, n_threads=thread_count(n_threads))
         groups = by_popularity(parts.train, test, errors, parts.baseline)
-    reference = _reference(method, parts, arguments)
-    if reference is not None:
+    if reference is not None and reference.release.predicts_ratings:
         accuracy["biases_rmse"] = rmse(prediction_errors(reference, test, n_threads=n_threads))
     return replace(run, accuracy=accuracy, by_popularity=tuple(groups))
 
@@ -178,6 +185,6 @@ def _reference(method: Method, parts: Parts | StoredParts, arguments: Arguments)
     return alone.fit(parts.train, n_threads=arguments.n_threads, user_budgets=arguments.user_budgets)
 
 
-def _ranking(model: Model, test: Ratings, arguments: Arguments) -> dict[str, float]:
-    figures = evaluate(model, test, n_threads=arguments.n_threads)
+def _ranking(model: Model, test: Ratings, n_threads: int | None) -> dict[str, float]:
+    figures = evaluate(model, test, n_threads=n_threads)
     return {name: figures[name] for name in _RANKING}

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpmf.federated.certified.simulation import CertifiedOutcome
 from dpmf.federated.published.outcome import Outcome
-from dpmf.federated.simulate.trial import RANKING, Trial
+from dpmf.federated.simulate.trial import RANKING, Trial, is_ranked
 
 PUBLISHED = {"client_seconds": 5.7e-7, "third_party_seconds": 0.4}
 """Computing times per round that Hua, Xia and Zhong (2015) report for Netflix."""
@@ -46,8 +46,8 @@ def report_of(trial: Trial, scenario: str, seconds: float) -> dict[str, Any]:
 
 
 def _ranking(trial: Trial) -> dict[str, Any]:
-    """Return how well a release ranks that predicts no ratings."""
-    if trial.model.release.predicts_ratings:
+    """Return how well a release ranks, if that is what it is for."""
+    if not is_ranked(trial.model.release):
         return {}
     return {
         f"{prefix}{name}": trial.accuracy.get(f"{prefix}{name}") for prefix in ("", "popularity_") for name in RANKING

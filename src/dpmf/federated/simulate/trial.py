@@ -27,7 +27,7 @@ from dpmf.federated.published.simulation import simulate
 from dpmf.methods import ALS, METHODS, ObjectivePerturbation, configure
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.objective.profiles import Profiles
-from dpmf.model import EpochRecord, Model
+from dpmf.model import EpochRecord, Model, Release
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
@@ -50,8 +50,8 @@ class Trial:
         model: the model that resulted.
         outcome: of the simulation; None where the recommender is trusted.
         accuracy: mean_error and train_rmse on the training ratings; with held-out ratings also rmse, mae and
-            baseline_rmse on these. Where there are no ratings to predict, recall@10, ndcg@10, and the same with
-            popularity_ before it, of exact popularity.
+            baseline_rmse on these. Where there is a ranking, or no ratings to predict, recall@10, ndcg@10, and the same
+            with popularity_ before it, of exact popularity.
     """
 
     plan: Plan
@@ -177,16 +177,24 @@ def run_trial(
 def measure_accuracy(model: Model, train: Ratings, test: Ratings | None, n_threads: int | None) -> dict[str, float]:
     """Return errors on the training ratings, whose mean the paper reports, and on held-out ratings, if any.
 
-    Of a release that predicts no ratings, they are recall@10 and ndcg@10 on held-out ratings, and of exact popularity.
+    Of a release that ranks, or predicts no ratings, they are recall@10 and ndcg@10 on held-out ratings, and of exact
+    popularity.
     """
-    if not model.release.predicts_ratings:
-        return {} if test is None or not len(test) else _ranking_figures(model, train, test, n_threads)
-    errors = prediction_errors(model, train, n_threads=n_threads)
-    figures = {"mean_error": mae(errors), "train_rmse": rmse(errors)}
-    if test is not None and len(test):
-        errors = prediction_errors(model, test, n_threads=n_threads)
-        figures |= {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline_errors(train, test))}
+    figures, tested = {}, test is not None and len(test) > 0
+    if model.release.predicts_ratings:
+        errors = prediction_errors(model, train, n_threads=n_threads)
+        figures = {"mean_error": mae(errors), "train_rmse": rmse(errors)}
+        if test is not None and tested:
+            errors = prediction_errors(model, test, n_threads=n_threads)
+            figures |= {"rmse": rmse(errors), "mae": mae(errors), "baseline_rmse": rmse(baseline_errors(train, test))}
+    if test is not None and tested and is_ranked(model.release):
+        figures |= _ranking_figures(model, train, test, n_threads)
     return figures
+
+
+def is_ranked(release: Release) -> bool:
+    """Return whether lists are what a release is judged by, beside ratings or instead of them."""
+    return release.ranks or not release.predicts_ratings
 
 
 def _ranking_figures(model: Model, train: Ratings, test: Ratings, n_threads: int | None) -> dict[str, float]:

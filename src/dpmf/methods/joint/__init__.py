@@ -110,9 +110,11 @@ class Joint(CertifiedMethod):
         """Whether a user is known by their own ratings alone: always."""
         return True
 
-    def without_factors(self) -> Joint | None:
-        """Return a run of item biases and popularity alone; without privacy biases are no reference."""
-        return replace(self, n_factors=0, head=0) if self.kind == "certified" else None
+    def without_factors(self) -> Joint | EASE:
+        """Return a run of item biases and popularity alone; without privacy, where biases are no reference, of that."""
+        if self.kind == "certified":
+            return replace(self, n_factors=0, head=0)
+        return self._ranking(self.budget).without_factors()
 
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open; a certified run chooses factors and head itself."""
