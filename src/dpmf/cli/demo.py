@@ -39,6 +39,7 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:
                 **private.accuracy,
                 "mode": private.model.guarantee.mode,
                 "epsilon": private.model.guarantee.epsilon,
+                "ndcg_by_epsilon": {f"{epsilon:g}": run.accuracy["ndcg@10"] for epsilon, run in shown.runs.items()},
                 "rmse_by_epsilon": {f"{epsilon:g}": run.accuracy["rmse"] for epsilon, run in shown.runs.items()},
                 "recommendations": [one.to_json() for one, _ in shown.recommendations],
                 "out": str(shown.release),
@@ -51,19 +52,27 @@ def demo(out: Path, threads: int | None, as_json: bool) -> None:
     rows = [
         ("per-user mean (uses no one else's data)", private.accuracy["baseline_rmse"]),
         *(
-            (f"als, epsilon {epsilon:g} (private)", run.accuracy["rmse"])
+            (f"private, epsilon {epsilon:g}", run.accuracy["rmse"])
             for epsilon, run in shown.runs.items()
             if math.isfinite(epsilon)
         ),
-        ("als, no noise (not private)", open_run.accuracy["rmse"]),
+        ("no noise (not private)", open_run.accuracy["rmse"]),
     ]
     print_table("Error on held-out ratings (rmse, smaller is better)", ("", "rmse"), rows)
+    lists = [
+        ("most popular items (private)", private.accuracy["popularity_ndcg@10"]),
+        *(
+            (f"private, epsilon {epsilon:g}" if math.isfinite(epsilon) else "no noise (not private)", one)
+            for epsilon, one in ((epsilon, run.accuracy["ndcg@10"]) for epsilon, run in shown.runs.items())
+        ),
+    ]
+    print_table("Lists against held-out items (ndcg@10, larger is better)", ("", "ndcg@10"), lists)
     say(METRICS_NOTE, "dim")
     print_table("One user's ratings, which never leave their device", ("title", "rating"), list(shown.ratings.items()))
     print_table(
         "Recommendations computed on their device from the release",
         ("title", "genres", "expected rating"),
-        [(one.title, genres, one.score) for one, genres in shown.recommendations],
+        [(one.title, genres, one.rating) for one, genres in shown.recommendations],
     )
     say(f"Guarantee: {private.model.guarantee}", "bold")
     say("`dpmf explain` puts it in plain words; `dpmf verify` recomputes it.", "dim")

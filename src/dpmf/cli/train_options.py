@@ -129,13 +129,14 @@ def method_for(method: str | None, purpose: str | None, feedback: str) -> str:
     ('joint', 'ease', 'sgd')
     """
     if method is not None and purpose is not None:
-        raise InvalidArgument(f"--method {method} and --for {purpose} both choose a method: give one of them")
+        raise InvalidArgument("--method and --for each choose a method: give one of them")
     if method is not None:
         return method
     if feedback == "implicit":  # there are no ratings to predict
         if purpose in ("ratings", "both"):
             raise InvalidArgument(
-                f"--for {purpose} needs ratings, and --feedback implicit ignores them: take --for ranking, or --method als"
+                f"--for {purpose} needs ratings, and --feedback implicit ignores them: take --for ranking, or "
+                "--method als"
             )
         return PURPOSES["ranking"]
     return PURPOSES[purpose or "both"]

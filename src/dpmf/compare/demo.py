@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dpmf.compare.plots import demo_picture
 from dpmf.errors import MissingExtra
-from dpmf.methods import ALS
+from dpmf.methods import Joint
 from dpmf.methods.base import Callback
 from dpmf.model import Recommendation, Release
 from dpmf.privacy import Budget
@@ -62,7 +62,7 @@ def run_demo(
 ) -> Demo:
     """Train on synthetic ratings, save release and picture in the folder, and recommend to one person."""
     ratings = make(n_users)
-    methods = {epsilon: ALS(budget=Budget(epsilon), n_factors=_N_FACTORS) for epsilon in EPSILONS}
+    methods = {epsilon: Joint(budget=Budget(epsilon), n_factors=_N_FACTORS) for epsilon in EPSILONS}
     runs = {
         epsilon: train_and_test(method, ratings, holdout=0.1, n_threads=n_threads, callbacks=callbacks)
         for epsilon, method in methods.items()
