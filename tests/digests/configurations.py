@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmf import ALS, EASE, SGD, SGLD, Budget, GaussianGD, ObjectivePerturbation, Profiles, Release, Sketch
+from dpmf import ALS, EASE, SGD, SGLD, Budget, GaussianGD, Joint, ObjectivePerturbation, Profiles, Release, Sketch
 from dpmf.engine.checkpoints import machine_identity
 from dpmf.engine.store import StoredRatings
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
@@ -42,6 +42,7 @@ _ALS: Settings = {"n_factors": 3, "n_epochs": 2, "regularization": 0.5, "feedbac
 _ALS |= {"moments": "shared", "cap": None}
 _IMPLICIT: Settings = {**_ALS, "feedback": "implicit", "alpha": 1.0, "regularization": 1.0}
 _EASE: Settings = {"head": 12, "n_users": None, "feedback": "explicit"}
+_JOINT: Settings = {"n_factors": 3, "n_epochs": 2, "regularization": 0.5, "share": 0.4, "head": 12, "n_users": None}
 _SGD: Settings = {"n_factors": 5, "n_epochs": 3, "learning_rate": 0.02, "regularization": 0.04, "decay": "linear"}
 _SGD |= {"initial_sd": 0.01, "storage": "float32", "validation": 0.0, "patience": 3, "seed": 3}
 _CHAIN: Settings = {
@@ -94,6 +95,7 @@ METHODS: dict[str, Method] = {
     "als certified implicit": ALS(**_IMPLICIT, **_SEEDED, budget=_USER),
     "ease by popularity": EASE(**{**_EASE, "head": 0}, **_UNSEEDED, budget=_NOT_PRIVATE),
     "ease certified by popularity": EASE(**{**_EASE, "head": 0}, **_SEEDED, budget=_USER),
+    "joint certified by popularity": Joint(**{**_JOINT, "head": 0}, **_SEEDED, budget=_USER),
     "sgd": SGD(**_SGD),
     "sgd in 16 bits": SGD(**{**_SGD, "storage": "bfloat16"}),
     "sgld": SGLD(**_CHAIN, **_UNSEEDED, budget=_NOT_PRIVATE),
@@ -142,9 +144,9 @@ def _federated() -> Release:
     return simulate_certified(ratings(), CertifiedScenario(_USER, **SCENARIO)).model.release
 
 
-def _ease_sums(**changes: Any) -> bytes:
+def _sums(method: EASE | Joint) -> bytes:
     """Return the noisy sums of a certified ranking: what is made of them has other bits for other threads of BLAS."""
-    method, data = EASE(**{**_EASE, **changes}, **_SEEDED, budget=_USER), ratings()
+    data = ratings()
     public = method.public_half(data.catalogue, data.scale)
     certify(public, data, Terms.of(method.label, method.facts(), ()), RunOptions(2))
     return b"".join(one.tobytes() for one in public.state().values())
@@ -154,8 +156,10 @@ RELEASES: dict[str, Callable[[], Release | bytes]] = {name: partial(_trained, na
 RELEASES["als certified, streamed"] = _streamed
 RELEASES["als certified, personal budgets"] = _personal
 RELEASES["federated certified"] = _federated
-RELEASES["ease certified, noisy sums"] = _ease_sums
-RELEASES["ease certified implicit, noisy sums"] = partial(_ease_sums, n_users=90, feedback="implicit")
+_CROWDED: Settings = {**_EASE, "n_users": 90, "feedback": "implicit"}
+RELEASES["ease certified, noisy sums"] = partial(_sums, EASE(**_EASE, **_SEEDED, budget=_USER))
+RELEASES["ease certified implicit, noisy sums"] = partial(_sums, EASE(**_CROWDED, **_SEEDED, budget=_USER))
+RELEASES["joint certified, noisy sums"] = partial(_sums, Joint(**_JOINT, **_SEEDED, budget=_USER))
 
 
 def digest(release: Release | bytes) -> str:

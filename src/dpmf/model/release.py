@@ -297,5 +297,6 @@ class Release:
             raise TypeError("the configuration should be an object")
         if self.ranking is not None:
             self.ranking.check(len(self.items))
-            if not self.is_implicit and not self.scale.lo <= self.ranking.threshold <= self.scale.hi:
+            counts = len(self.ranking.items) and not self.is_implicit  # else no rating counts, or every one does
+            if counts and not self.scale.lo <= self.ranking.threshold <= self.scale.hi:
                 raise ValueError(f"the threshold {self.ranking.threshold} should be on the scale {self.scale}")

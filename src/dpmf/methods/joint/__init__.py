@@ -28,6 +28,7 @@ from dpmf.methods.als import ALS
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.script import Crowd
+from dpmf.methods.checks import check_private
 from dpmf.methods.ease import EASE
 from dpmf.methods.joint.certified import PublicJoint
 from dpmf.methods.joint.defaults import ranking_share
@@ -70,6 +71,7 @@ class Joint(CertifiedMethod):
     noise_seed: int | None = None
 
     def __post_init__(self) -> None:
+        check_private(self)
         if self.share is not None and not (isinstance(self.share, int | float) and 0 < self.share < 1):
             raise InvalidArgument(f"share={self.share!r} should be a number above 0 and below 1: the ranking's part")
         self._rating_model(self.budget), self._ranking(self.budget)  # each refuses what it cannot use

@@ -125,6 +125,7 @@ export function makeDiscover(app) {
 /** Return what a list by popularity is due to. */
 function popularWords({ ranking, scale }, count) {
   if (count === 0) return "Before anything is known about you.";
+  if (ranking.n_items === 0) return "The same for everybody: too little is known about what goes together.";
   if (scale.implicit) return "Too little is known about what you have.";
   return `Ratings from ${scale.showRating(ranking.threshold)} on count, of titles that enough is known about: yours do not yet.`;
 }

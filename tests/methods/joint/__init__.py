@@ -1,0 +1,1 @@
+"""Tests of the method that ranks and predicts."""
