@@ -17,7 +17,8 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def test_implicit_feedback_from_training_to_recommendations(
     answer: Answer, command: Command, data_folder: Path, epsilon: str
 ) -> None:
-    train = ["train", data_folder, "--feedback", "implicit", "--epsilon", epsilon, "--factors", 3, "--holdout", 0.2]
+    train = ["train", data_folder, "--method", "als", "--feedback", "implicit", "--epsilon", epsilon]
+    train += ["--factors", 3, "--holdout", 0.2]
     report = answer(*train, "--out", "release")
     assert (report["feedback"], report["rmse"], report["by_popularity"]) == ("implicit", None, [])
     for name in ("recall@10", "ndcg@10", "popularity_recall@10", "popularity_ndcg@10"):

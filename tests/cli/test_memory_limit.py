@@ -36,8 +36,9 @@ def test_too_little_memory_streams_to_the_same_bytes(
 
 
 CERTIFIED = {
-    "als": "--epsilon 5",  # which chooses the number of factors itself
-    "als implicit": "--epsilon 5 --feedback implicit --set cap=10",
+    "joint": "--epsilon 5",  # which chooses the number of factors itself
+    "als": "--for ratings --epsilon 5",  # which chooses the number of factors itself
+    "als implicit": "--method als --epsilon 5 --feedback implicit --set cap=10",
     "gaussian": "--method gaussian --epsilon 5 --epochs 2 --factors 3",
     "sgld": "--method sgld --epsilon 5 --epochs 2 --factors 3",
     "sketch": "--method sketch --epsilon 5 --epochs 2 --factors 3",

@@ -54,7 +54,7 @@ def test_from_disk_the_figures_are_the_same(command: Command, data_folder: Path,
 
 
 def test_peers_rank_for_the_same_people(answer: Answer, command: Command, data_folder: Path) -> None:
-    line = f"train {data_folder} --feedback implicit --epsilon 5 --factors 2 --epochs 1 --holdout-users 0.3 --out r"
+    line = f"train {data_folder} --feedback implicit --epsilon 5 --holdout-users 0.3 --out r"
     assert answer(*line.split())["recall@20"] > 0
     words = ("evaluate", "r", data_folder, *NEW_USERS, "--new-users", 0.3, "--peers", "--fold-in", 0.5)
     report = answer(*words)

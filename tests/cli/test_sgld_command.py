@@ -142,7 +142,7 @@ def test_what_a_private_run_must_not_take_for_granted_is_refused_when_streamed(
         (("--method", "sgld", "--epsilon", "inf", "--chains", "2", "--memory", "1k"), "leave --memory out"),
         (("--method", "sgld", "--epsilon", "inf", "--set", "cap=3"), "means nothing with an infinite epsilon"),
         (("--method", "sgd", "--chains", "2"), "--chains is for sgld"),
-        (("--epsilon", "inf", "--memory", "1k"), "als cannot be streamed here: a run without privacy"),
+        (("--epsilon", "inf", "--memory", "1k"), "joint cannot be streamed here: a run without privacy"),
         (("--method", "sgld", "--mode", "paper", "--epsilon", "5", "--set", "rho=many"), "rho='many'"),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -18,6 +19,7 @@ from dpmf.ratings import Ratings
 Answer = Callable[..., dict[str, Any]]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
+RANKING_KEYS = ["feedback", "recall@10", "ndcg@10", "popularity_recall@10", "popularity_ndcg@10"]
 TRAIN_KEYS = [
     "method",
     "mode",
@@ -62,14 +64,32 @@ def test_train_without_a_hold_out_has_no_error_figures(answer: Answer, data_fold
 
 def test_the_default_is_private_and_can_be_verified(answer: Answer, command: Command, data_folder: Path) -> None:
     report = answer("train", data_folder, "--epsilon", 2, "--holdout", 0.1, "--out", "release")
-    assert list(report) == TRAIN_KEYS
-    assert (report["method"], report["mode"], report["certified"]) == ("als", "certified", True)
+    assert set(report) == {*TRAIN_KEYS, *RANKING_KEYS}
+    assert (report["method"], report["mode"], report["certified"]) == ("joint", "certified", True)
     assert (report["epsilon"], report["delta"], report["unit"]) == (2.0, 1e-6, "user")
     assert report["biases_rmse"] > 0
     assert [row["items_up_to"] for row in report["by_popularity"]] == [0.01, 0.1, 0.5, 1.0]
     verdict = answer("verify", "release")
     assert (verdict["ok"], verdict["certified"], verdict["recomputed_epsilon"]) == (True, True, 2.0)
     assert "private item biases alone" in command("train", data_folder, "--epsilon", 2, "--holdout", 0.1).stdout
+
+
+@pytest.mark.parametrize(("purpose", "method"), [("ranking", "ease"), ("ratings", "als"), ("both", "joint")])
+def test_a_purpose_chooses_the_method(answer: Answer, data_folder: Path, purpose: str, method: str) -> None:
+    report = answer("train", data_folder, "--for", purpose, "--epsilon", 30, "--holdout", 0.1, "--out", "release")
+    assert report["method"] == method
+    assert (report["rmse"] is not None) == (purpose != "ranking")
+    assert ("recall@10" in report) == (purpose != "ratings")
+    Path("mine.csv").write_text("item,rating\n1,5\n2,1\n")
+    (first, *_) = answer("recommend", "release", "--ratings", "mine.csv")["recommendations"]
+    assert ("rating" in first) == (purpose == "both")
+    figures = answer("evaluate", "release", data_folder, "--holdout", 0.1)
+    assert ("rmse" in figures) == (purpose != "ranking")
+
+
+def test_without_ratings_it_ranks(answer: Answer, data_folder: Path) -> None:
+    report = answer("train", data_folder, "--feedback", "implicit", "--epsilon", 30, "--holdout", 0.1)
+    assert (report["method"], report["feedback"], report["rmse"]) == ("ease", "implicit", None)
 
 
 def test_infinity_is_not_private(answer: Answer, data_folder: Path) -> None:
