@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
+from dpmf.methods.als.known import Known, above_noise
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
 from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of
 from dpmf.methods.certified.conversation import Conversation
@@ -44,21 +45,6 @@ _RARE_EXPONENT = 0.3
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What another half of the same run has released before: noisy numbers all of it.
-
-    Attributes:
-        n_users: about how many people there are.
-        counts: how popular every item is.
-        sd: of the noise on each of the counts.
-    """
-
-    n_users: float
-    counts: Array
-    sd: float
 
 
 @dataclass(eq=False)
@@ -275,11 +261,6 @@ class PublicALS:
         factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
         self.V *= np.float32(factor)
         self._factors = self._factors.scaled(factor)
-
-
-def above_noise(count: float, sd: float) -> float:
-    """Return a noisy count of people, but never less than noise alone may say."""
-    return max(count, 3 * sd, 1.0)
 
 
 def _directions(popularity: Array, liking: Array) -> Array:

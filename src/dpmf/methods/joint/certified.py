@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.als.certified import Known, PublicALS, above_noise
+from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als.known import Known, above_noise
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit

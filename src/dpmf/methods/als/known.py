@@ -1,0 +1,28 @@
+"""What certified least squares may know before it asks: noisy numbers that another half of the same run has released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What another half of the same run has released before: noisy numbers all of it.
+
+    Attributes:
+        n_users: about how many people there are.
+        counts: how popular every item is.
+        sd: of the noise on each of the counts.
+    """
+
+    n_users: float
+    counts: NDArray[np.float64]
+    sd: float
+
+
+def above_noise(count: float, sd: float) -> float:
+    """Return a noisy count of people, but never less than noise alone may say."""
+    return max(count, 3 * sd, 1.0)
