@@ -18,7 +18,7 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.wire.masks import new_seed
 from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY
 from dpmf.kernels.csr import Csr
-from dpmf.methods import ALS, EASE, SGLD, GaussianGD, ObjectivePerturbation, Sketch
+from dpmf.methods import ALS, EASE, SGLD, GaussianGD, Joint, ObjectivePerturbation, Sketch
 from dpmf.methods.certified.method import CertifiedMethod, Learner
 from dpmf.methods.certified.questions import Fitted, Noisy, People, Question
 from dpmf.methods.objective.certified import ProfiledObjective
@@ -41,6 +41,7 @@ METHODS: dict[str, CertifiedMethod] = {
     "ease": EASE(head=5, budget=BUDGET),
     "ease-implicit": EASE(head=N_ITEMS, feedback="implicit", budget=BUDGET),
     "ease-popularity": EASE(head=0, budget=BUDGET),
+    "joint": Joint(n_factors=2, n_epochs=2, head=5, budget=BUDGET),
     "gaussian": GaussianGD(n_factors=2, n_epochs=3, budget=BUDGET),
     "sgld": SGLD(n_factors=2, n_epochs=3, sampling_rate=0.5, budget=BUDGET),
     "sketch": Sketch(n_factors=2, n_epochs=3, sampling_rate=0.5, depth=2, width=9, budget=BUDGET),

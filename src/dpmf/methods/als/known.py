@@ -1,4 +1,4 @@
-"""What certified least squares may know before it asks: noisy numbers that another half of the same run has released."""
+"""What certified least squares may know before it asks: noisy numbers of another half of the same run."""
 
 from __future__ import annotations
 
