@@ -303,8 +303,9 @@ def test_killed_for_real_a_certified_run_ends_with_its_guarantee(
     program: Program, signalled: Program, tmp_path: Path
 ) -> None:
     command = [
-        "train", "synthetic", "--epsilon", "5", "--factors", "4", "--epochs", "60", "--items-public", "--out",
-        "release", "--ledger", "ledger.json", "--cap", "6", "--checkpoint", "run", "--resume",
+        "train", "synthetic", "--for", "ratings", "--epsilon", "5", "--factors", "4", "--epochs", "60",
+        "--items-public", "--out", "release", "--ledger", "ledger.json", "--cap", "6", "--checkpoint", "run",
+        "--resume",
     ]  # fmt: skip
     for n in (6, 9):
         assert signalled(*command, kind="os.rename", start="started.json", n=n).returncode == -signal.SIGKILL

@@ -12,6 +12,7 @@ const STARTERS = 24;
 let model = null;
 let genres = []; // of every item, a set
 let components = null;
+let byRatings = true; // whether the map shows the rating model's factors, or what the ranking goes by
 let person = null; // bias and factors, from the ratings
 let owner = null; // what counts for the ranking
 
@@ -21,10 +22,13 @@ const answers = {
     model = modelOf(facts, buffer);
     genres = facts.items.genres.map((text) => new Set(text.split("|")));
     const { ranking, predicts } = model;
-    components = predicts ? principal(model, AXES) : principalOfHead(ranking);
+    const ranked = ranking?.items.length > 0;
+    byRatings = predicts && (model.K > 1 || !ranked); // a rating model of few people has no directions to show
+    components = byRatings ? principal(model, AXES) : principalOfHead(ranking);
     if (predicts && model.implicit) commonOf(model);
-    const starters = predicts ? telling(model, STARTERS) : ranking.order.filter((item) => ranking.places[item] >= 0).slice(0, STARTERS);
-    return { n: model.n, places: components.places, width: components.width, starters: [...starters], popularFirst: !predicts };
+    const popularFirst = ranked || !predicts; // by what goes with these, lists are ordered
+    const starters = popularFirst ? popularOf(ranking) : telling(model, STARTERS);
+    return { n: model.n, places: components.places, width: components.width, starters: [...starters], popularFirst };
   },
 
   /**
@@ -43,7 +47,7 @@ const answers = {
       scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
       best: found.map((item) => ({ item, reason: mainReason(item) })),
       counted: ranking ? owner.items.length : items.length,
-      taste: tasteOf(predicts ? person.factors : owner.factors),
+      taste: tasteOf(byRatings ? person.factors : owner.factors),
     };
   },
 
@@ -57,6 +61,11 @@ const answers = {
     return { start, why, similar: alike };
   },
 };
+
+/** Return the most popular items that say something about others. */
+function popularOf(ranking) {
+  return ranking.order.filter((item) => ranking.places[item] >= 0).slice(0, STARTERS);
+}
 
 /** Return principal components of what owned items contribute, for all items: those outside the head are in the middle. */
 function principalOfHead({ n, K, items, left }) {
