@@ -90,6 +90,10 @@ def test_a_purpose_chooses_the_method(answer: Answer, data_folder: Path, purpose
 def test_without_ratings_it_ranks(answer: Answer, data_folder: Path) -> None:
     report = answer("train", data_folder, "--feedback", "implicit", "--epsilon", 30, "--holdout", 0.1)
     assert (report["method"], report["feedback"], report["rmse"]) == ("ease", "implicit", None)
+    Path("had.csv").write_text("user,item\n" + "".join(f"u{n},{n % 7}\nu{n},{n % 5}\n" for n in range(60)))
+    line = ["train", "had.csv", "--feedback", "implicit", "--epsilon", 30, "--items-public", "--out", "release"]
+    assert answer(*line)["method"] == "ease"
+    assert "recall@10" in answer("evaluate", "release", "had.csv")
 
 
 def test_infinity_is_not_private(answer: Answer, data_folder: Path) -> None:

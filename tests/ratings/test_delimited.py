@@ -296,3 +296,30 @@ def test_damaged_packed_text_is_refused_in_one_line(tmp_path: Path, refused: Ref
     path.write_bytes(whole[: len(whole) // 2])
     with refused("r.csv.gz"):
         Ratings.read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user,item\nann,Heat\nbob,Up\n",
+        "ann,Heat\nbob,Up\n",
+        "itemId;userId\nHeat;ann\nUp;bob\n",
+        "user,item,date\nann,Heat,2020-01-01\nbob,Up,2020-01-02\n",
+    ],
+)
+def test_without_ratings_everything_counts_as_1_if_that_is_told(text: str, text_file: Callable[..., Path]) -> None:
+    path = text_file(text)
+    ratings = Ratings.read(path, unrated=True)
+    assert list(ratings.user_ids) == ["ann", "bob"]
+    assert sorted(ratings.catalogue.ids) == ["Heat", "Up"]
+    assert ratings.values.tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidRatings, match=r"no column for the rating|fewer than three columns"):
+        Ratings.read(path)
+
+
+def test_one_column_is_no_table_and_ratings_are_read_where_there_are_any(text_file: Callable[..., Path]) -> None:
+    with pytest.raises(InvalidRatings, match="its first line has one column"):
+        Ratings.read(text_file("user\nann\n"), unrated=True)
+    assert Ratings.read(text_file(f"{HEADER}ann,Heat,4\n"), unrated=True).values.tolist() == [4.0]
+    with pytest.raises(InvalidRatings, match="no column 'stars'"):
+        Ratings.read(text_file("user,item\nann,Heat\n"), unrated=True, columns={"rating": "stars"})

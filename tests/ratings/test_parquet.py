@@ -110,3 +110,8 @@ def test_damaged_files_are_refused_in_one_line(damage: str, tmp_path: Path, refu
     path.write_bytes(content)
     with refused("r.parquet"):
         Ratings.read(path)
+
+
+def test_without_ratings_everything_counts_as_1_if_that_is_told(tmp_path: Path) -> None:
+    path = parquet_file(tmp_path / "ratings.parquet", user=["ann", "bob"], item=[1, 2])
+    assert Ratings.read(path, unrated=True).values.tolist() == [1.0, 1.0]

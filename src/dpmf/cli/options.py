@@ -73,7 +73,9 @@ def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> 
         if options.items is not None:
             raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
         options = replace(options, items=release.items)
-        if not release.is_implicit:  # its scale is not that of any ratings
+        if release.is_implicit:  # its scale is not that of any ratings
+            options = replace(options, unrated=True)
+        else:
             options = options.completed({"scale": release.scale})
     return Ratings.read(data, **vars(options))
 

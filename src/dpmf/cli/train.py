@@ -6,6 +6,7 @@ import functools
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -150,7 +151,8 @@ def train(
     checkpoint = checkpoint_of(**vars(snapshots))
     held_out = _held_out(split, asked.seed, method)
     limit = None if memory is None else parse_size(memory)
-    job = Job(method, data, parse_data_options(**reading), held_out, limit, outputs)
+    read = replace(parse_data_options(**reading), unrated=method.is_implicit)
+    job = Job(method, data, read, held_out, limit, outputs)
     job.check(threads, checkpoint)
     ledger = None
     if method.modes:  # last of all, because it makes a file

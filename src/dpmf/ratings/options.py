@@ -2,7 +2,7 @@
 
 >>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
 ReadOptions(scale=None, items=None, columns=None, duplicates='last', missing=None, format=None, delimiter=';', \
-header=True, memory=None, users_about=None)
+header=True, memory=None, users_about=None, unrated=False)
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class ReadOptions:
     header: bool | None = None
     memory: str | None = None
     users_about: int | None = None
+    unrated: bool = False
 
     def __post_init__(self) -> None:
         check_users_about(self.users_about)

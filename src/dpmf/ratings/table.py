@@ -122,6 +122,7 @@ class Ratings:
         header: bool | None = None,
         memory: str | None = None,
         users_about: int | None = None,
+        unrated: bool = False,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
@@ -140,6 +141,7 @@ class Ratings:
             header: whether the first line of a text file names the columns; found by looking at it if not given.
             memory: how much DuckDB may use before it spills to the disk, such as "2GB".
             users_about: about how many users there are, if that is public and the source does not declare it.
+            unrated: whether a file may do without ratings; all are 1 then, which is enough for implicit feedback.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -155,6 +157,7 @@ class Ratings:
             header=header,
             memory=memory,
             users_about=users_about,
+            unrated=unrated,
         )
         return locate(source, options).read()
 

@@ -23,7 +23,7 @@ from dpmf.errors import InvalidRatings
 from dpmf.ratings.formats import Format
 from dpmf.ratings.formats.database import open_file
 from dpmf.ratings.formats.relation import Relation, read_scan
-from dpmf.ratings.formats.roles import find_columns
+from dpmf.ratings.formats.roles import find_columns, has_usual_names
 from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
 from dpmf.ratings.store.external import stream_scan
 
@@ -38,13 +38,15 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
     """Open a delimited text file; delimiter, header and columns that are not given are found in its first line."""
     path, options = location.path, location.options
     first = first_line(path)
-    delimiter = options.delimiter or _find_delimiter(path, first)
+    delimiter = options.delimiter or _find_delimiter(path, first, least=2 if options.unrated else 3)
     fields = _split_fields(path, first, delimiter)
     header = _looks_like_header(fields, options.columns) if options.header is None else options.header
-    places = find_columns(path, fields if header else None, len(fields), options.columns)
+    places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
     names = [f"c{place}" for place in range(len(fields))]
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
     chosen = ", ".join(f"{names[place]} AS {role}" for role, place in places.items())
+    if "rating" not in places:
+        chosen += ", '1' AS rating"
     with open_file(path, memory) as connection:
         connection.execute(
             f"CREATE TEMP TABLE staged AS SELECT {chosen} FROM read_csv($path, delim=$delimiter, header=false, "
@@ -69,18 +71,25 @@ def _split_fields(path: Path, line: str, delimiter: str) -> list[str]:
         raise InvalidRatings(f"the first line of {path} is not a row of fields: {error}") from None
 
 
-def _find_delimiter(path: Path, line: str) -> str:
+def _find_delimiter(path: Path, line: str, least: int) -> str:
+    """Return what separates the columns, of which there are `least` at the least."""
     for delimiter in _DELIMITERS:
-        if line.count(delimiter) >= 2:
+        if line.count(delimiter) >= least - 1:
             return delimiter
-    raise InvalidRatings(f"{path} is not a table of ratings: its first line has fewer than three columns")
+    few = {2: "one column", 3: "fewer than three columns"}[least]
+    raise InvalidRatings(f"{path} is not a table of ratings: its first line has {few}")
 
 
 def _looks_like_header(fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
-    """There is a header if columns are wanted by name, or if no number stands where the rating should be."""
+    """There is a header if columns are wanted by name, or if no number stands where the rating should be.
+
+    Without a rating, there is one if it has the usual names.
+    """
     wanted = columns or {}
     if any(isinstance(place, str) for place in wanted.values()):
         return True
+    if len(fields) == 2:
+        return has_usual_names(fields)
     try:
         float(fields[int(wanted.get("rating", 2))])
     except (ValueError, IndexError):

@@ -34,9 +34,12 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
             connection, "read_parquet($path)", parameters, typed=True, row="file_row_number", first_row=1
         )
         names = list(relation.kinds())
-        places = find_columns(path, names, len(names), location.options.columns)
+        options = location.options
+        places = find_columns(path, names, len(names), options.columns, unrated=options.unrated)
         quoted = [name.replace('"', '""') for name in names]
         chosen = ", ".join(f'"{quoted[place]}" AS {role}' for role, place in places.items())
+        if "rating" not in places:
+            chosen += ", 1 AS rating"
         numbered = "read_parquet($path, file_row_number=true)"
         yield replace(relation, relation=f"(SELECT {chosen}, file_row_number FROM {numbered})")
 

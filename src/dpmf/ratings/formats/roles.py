@@ -22,9 +22,14 @@ _USUAL_NAMES = {
 
 
 def find_columns(
-    path: Path | str, names: list[str] | None, count: int, wanted: Mapping[str, str | int] | None
+    path: Path | str,
+    names: list[str] | None,
+    count: int,
+    wanted: Mapping[str, str | int] | None,
+    *,
+    unrated: bool = False,
 ) -> dict[str, int]:
-    """Return the position of each role's column; the timestamp's is optional."""
+    """Return the position of each role's column; the timestamp's is optional, and so is the rating's if `unrated`."""
     wanted = wanted or {}
     if unknown := set(wanted) - set(ROLES):
         raise InvalidArgument(f"columns has no role {sorted(unknown)[0]!r}: the roles are {', '.join(ROLES)}")
@@ -32,7 +37,7 @@ def find_columns(
     for role in ROLES:
         place = _find_column(role, names, wanted.get(role), usual=not wanted or role in wanted or names is not None)
         if place is None or not 0 <= place < count:
-            if role == "timestamp" and role not in wanted:
+            if (role == "timestamp" or (role == "rating" and unrated)) and role not in wanted:
                 continue
             have = ", ".join(names) if names is not None else f"{count} unnamed columns"
             asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
@@ -48,5 +53,14 @@ def _find_column(role: str, names: list[str] | None, wanted: str | int | None, u
         return ROLES.index(role) if usual and wanted is None else None
     if wanted is not None:
         return names.index(wanted) if wanted in names else None
+    return _usual_place(role, names)
+
+
+def has_usual_names(names: list[str]) -> bool:
+    """Return whether user and item are among the names of columns, as they are usually spelt."""
+    return all(_usual_place(role, names) is not None for role in ("user", "item"))
+
+
+def _usual_place(role: str, names: list[str]) -> int | None:
     plain = [re.sub("[ _-]", "", name).lower() for name in names]
     return next((plain.index(name) for name in _USUAL_NAMES[role] if name in plain), None)
