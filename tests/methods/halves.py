@@ -100,10 +100,10 @@ def _ease(facts: Facts, head: int | None, n_users: int | None = None, implicit: 
     return PublicEase(plan, ramp_of(facts.scale, implicit=implicit))
 
 
-def _joint(facts: Facts, head: int | None, n_users: int | None = None) -> PublicJoint:
+def _joint(facts: Facts, head: int | None, n_users: int | None = None, given: int = 0, **changes: Any) -> PublicJoint:
     first = _ease(facts, head, n_users)
     known = tuple(part.what for part in first.plan.parts())
-    second = PublicALS(replace(_als(facts).plan, known=known), facts.scale, facts.keys, 3)
+    second = PublicALS(replace(_als(facts).plan, known=known, given=given, **changes), facts.scale, facts.keys, 3)
     return PublicJoint(JointPlan(first.plan, second.plan, 0.4, facts.budget), first, second)
 
 
@@ -133,6 +133,9 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "joint": lambda facts: _joint(facts, facts.n_items),
     "joint-declared": lambda facts: _joint(facts, 2, n_users=4),
     "joint-of-few": lambda facts: _joint(facts, None),
+    "joint-given": lambda facts: _joint(facts, facts.n_items, given=3, factors=FactorRule.exactly(0)),
+    "joint-given-late": lambda facts: _joint(facts, facts.n_items, given=3, factors=FactorRule(2, 2, 1.0, 1e9)),
+    "joint-started": lambda facts: _joint(facts, facts.n_items, given=1),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),
     "sgld": _sgld,

@@ -62,7 +62,9 @@ class Recorder(Mechanism):
         """Keep the sums, and show what the script says, or else the sums with noise."""
         seen = super().release(what, sums, sensitivity)  # refuses what is not in the plan
         if self._script is not None:
-            seen = next(self._script).seen
+            seen = np.resize(
+                next(self._script).seen, seen.shape
+            )  # numbers of another size may lead to another question
         self.records.append(Record(what, sums.copy(), self.steps(what, sensitivity), sensitivity, seen))
         return seen.copy()
 

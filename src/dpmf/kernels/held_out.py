@@ -142,7 +142,8 @@ def add_held_out_residuals(
 ) -> None:
     """Add weighted, clipped residuals times (u, height) to the items, shape (n_items, K + 1).
 
-    Bound: share · clip · sqrt(radius² + height²).
+    Bound: share · clip · sqrt(radius² + height²). With sums of shape (n_items, 1), residuals are only added times
+    height, whatever K is. Bound: share · clip · height.
 
     Args:
         counted: the ratings that count.
@@ -158,8 +159,9 @@ def add_held_out_residuals(
     indptr, items, values = counted
     pattern = CsrPattern(indptr, items)
     width = V.shape[1]
+    added = min(sums.shape[1] - 1, width)
     inverse, solution = np.empty((width + 1, width + 1)), np.empty(width + 1)
-    Z, G, row = np.zeros((_BATCH, width + 1)), np.empty((_BATCH, width + 1)), np.empty(width)
+    Z, G, row = np.zeros((_BATCH, width + 1)), np.empty((_BATCH, width + 1)), np.empty(added)
     Z[:, width] = 1.0
     places = np.empty(_BATCH, np.int64)
     for i in range(start, stop):
@@ -190,7 +192,7 @@ def add_held_out_residuals(
                 if not 1.0 - h > _LEAST_SLACK:
                     continue
                 residual /= 1.0 - h
-                for k in range(width):
+                for k in range(added):
                     row[k] = solution[k] - G[one, k] * residual
                 if settings.length > 0.0:
                     residual = e - (total - e) / (max(end - first - 1, 0) + settings.ridge_b)
@@ -199,9 +201,9 @@ def add_held_out_residuals(
                 if not abs(residual) < np.inf:
                     continue
                 amount = scale * weights[j] * min(max(residual, -settings.clip), settings.clip)
-                for k in range(width):
+                for k in range(added):
                     sums[j, k] += np.int64(amount * row[k])
-                sums[j, width] += np.int64(amount * SAFETY * settings.height)
+                sums[j, added] += np.int64(amount * SAFETY * settings.height)
             held = 0
 
 

@@ -74,8 +74,8 @@ def test_what_a_half_can_find_follows_from_its_share() -> None:
     assert heads[0] < heads[1]
     alone = EASE(budget=part_of(Budget(2.0), 0.5), n_users=50_000)
     assert heads[1] == alone.public_half(Items.of(range(N_ITEMS)), STARS).plan.most_head
-    few = plan_of(share=0.9).ratings.n_factors(20_000)
-    assert few < plan_of(share=0.1).ratings.n_factors(20_000)
+    few = plan_of(share=0.9).ratings.n_factors(200_000)
+    assert few < plan_of(share=0.1).ratings.n_factors(200_000)
 
 
 def test_the_share_is_a_public_choice() -> None:

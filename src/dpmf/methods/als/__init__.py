@@ -177,27 +177,13 @@ class ALS(CertifiedMethod):
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicALS | PublicImplicitALS:
         """Return the public half of a certified run."""
-        if not self.is_implicit:
-            return self.ratings_half(catalogue, scale, crowd)
-        plan = ImplicitPlan(*self._facts_of(catalogue, crowd), self.resolve().alpha)
-        return PublicImplicitALS(plan, catalogue.ids.keys, self.seed)
-
-    def ratings_half(
-        self, catalogue: Items, scale: Scale, crowd: Crowd | None = None, known: tuple[str, ...] = ()
-    ) -> PublicALS:
-        """Return the public half of a certified run on ratings, without the releases that another half makes."""
-        per_item = self.moments == "per-item"
-        plan = ALSPlan(*self._facts_of(catalogue, crowd), per_item=per_item, known=known)
-        return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
-
-    def _facts_of(
-        self, catalogue: Items, crowd: Crowd | None
-    ) -> tuple[int, FactorRule, int, float, Budget, Crowd | None]:
         settings = self.resolve()
-        rule = settings.factors
-        if crowd is not None:  # its number is public, so that what follows from it is known beforehand
-            rule = FactorRule.exactly(rule.number(self.budget.epsilon, crowd.n_users))
-        return len(catalogue), rule, settings.n_epochs, settings.regularization, self.budget, crowd
+        rule = settings.factors if crowd is None else settings.factors.settled(self.budget.epsilon, crowd.n_users)
+        facts = len(catalogue), rule, settings.n_epochs, settings.regularization, self.budget, crowd
+        if self.is_implicit:
+            return PublicImplicitALS(ImplicitPlan(*facts, settings.alpha), catalogue.ids.keys, self.seed)
+        plan = ALSPlan(*facts, per_item=self.moments == "per-item")
+        return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

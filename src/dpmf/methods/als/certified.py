@@ -42,6 +42,8 @@ _LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a fa
 _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
 _START_SD, _START_REACH = 0.1, 5.0
 _RARE_EXPONENT = 0.3
+_GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as 1 to 5
+_GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if those of items are given
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
@@ -73,18 +75,29 @@ class PublicALS:
         self.n_users, self.weights = 1.0, np.ones(n_items)
         self.totals, self.popularity = np.ones(n_items), np.zeros(n_items)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
-        self._set_factors(0)
+        self._given = np.zeros((n_items, 0), np.float32)
+        self._choose_factors()
         self._passing = math.erf(CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
 
-    def _set_factors(self, K: int) -> None:
-        """Set the number of factors, all of them 0."""
-        self.V = np.zeros((self.plan.n_items, K), np.float32)
+    def _choose_factors(self) -> None:
+        """Begin with factors to be measured, all of them 0; if there are none, with those that were given."""
+        K = self._n_measured
+        self.V = np.zeros((self.plan.n_items, K), np.float32) if K else self._given
         self._factors = Estimate.nothing(self.plan.n_items, K)
+
+    @property
+    def _n_measured(self) -> int:
+        """How many factors are measured here."""
+        return self.plan.n_factors(self.n_users)
 
     @property
     def ridge(self) -> tuple[float, float]:
         """The penalties with which everybody's bias and factors are fitted to the release."""
-        return self._bias_penalty, self._penalty(self.plan.user_ridge)
+        return self._bias_penalty, self._penalty(self._user_ridge)
+
+    @property
+    def _user_ridge(self) -> float:
+        return self.plan.user_ridge * (1.0 if self._n_measured else _GIVEN_RIDGE)
 
     @property
     def _bias_penalty(self) -> float:
@@ -92,7 +105,8 @@ class PublicALS:
 
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
-        return float(relative * max(self.V.shape[1], 1) / _MEAN_SQUARE * self.error**2)
+        n_factors = self._n_measured or int(self._given.any(axis=0).sum())
+        return float(relative * max(n_factors, 1) / _MEAN_SQUARE * self.error**2)
 
     @property
     def script(self) -> ALSScript:
@@ -107,7 +121,7 @@ class PublicALS:
 
     def fit_after(self, stage: Stage) -> RidgeFit:
         """Return what everybody fits their own bias and factors to once a round is over."""
-        return self._fit(self.V, self.plan.user_ridge if stage.round == self.plan.n_rounds - 1 else _EARLY_RIDGE)
+        return self._fit(self.V, self._user_ridge if stage.round == self.plan.n_rounds - 1 else _EARLY_RIDGE)
 
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         bias, factors = self._bias_penalty, self._penalty(penalty)
@@ -116,6 +130,7 @@ class PublicALS:
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""
         return {
+            **({"given": self._given} if self._given.size else {}),
             "c": self.c,
             "V": self.V,
             "n_users": np.array([self.n_users]),
@@ -128,8 +143,9 @@ class PublicALS:
 
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
-        self._set_factors(tensors["V"].shape[1])
-        self.c[:], self.V[:], self.n_users = tensors["c"], tensors["V"], float(tensors["n_users"][0])
+        self.n_users, self._given = float(tensors["n_users"][0]), np.array(tensors.get("given", self._given))
+        self._choose_factors()
+        self.c[:], self.V[:] = tensors["c"], tensors["V"]
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
@@ -143,7 +159,7 @@ class PublicALS:
         elif self.plan.measures(USERS):
             (count,) = yield (Headcount(USERS),)
             self.n_users = above_noise(float(count.values[0]), count.sd)
-        self._set_factors(self.plan.n_factors(self.n_users))
+        self._choose_factors()
         if self.plan.measures(POPULARITY):
             (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
             self._weigh(first.values, first.sd)
@@ -155,11 +171,20 @@ class PublicALS:
 
         Totals are only guessed here, and soon measured; but should that stage be lost, the run can do with the guess.
         """
-        self.n_users = known.n_users
-        self._set_factors(self.plan.n_factors(self.n_users))
+        self.n_users, self._given = known.n_users, self._fitting(known.factors)
+        self._choose_factors()
         self._weigh(known.counts, known.sd)
         counts = np.maximum(known.counts, known.sd)
         self._set_totals(counts * self.weights / math.sqrt(counts @ self.weights**2 / counts.sum()))
+
+    def _fitting(self, factors: Floats) -> Floats:
+        """Return given factors in the size that penalties are made for; where people are told them, in full width."""
+        width = self.plan.given if self.plan.crowd is not None else min(factors.shape[1], self.plan.given)
+        known = factors[:, :width]
+        mean_square = float(np.square(known[known.any(axis=1)], dtype=np.float64).mean()) if known.any() else 1.0
+        given = np.zeros((len(factors), width), np.float32)
+        given[:, : known.shape[1]] = known * np.float32(_GIVEN_SD * self.unit / math.sqrt(mean_square))
+        return given
 
     def _weigh(self, counts: Array, sd: float) -> None:
         """Let rare items weigh more than popular ones, given noisy counts."""
@@ -171,13 +196,14 @@ class PublicALS:
         self.totals, self.popularity = totals, standardized(np.log(totals))
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
-        """Ask for sums of residuals, and make item biases of them."""
-        (sums,) = yield (self._residuals(what, self._fit(self.V[:, :0], _EARLY_RIDGE), 1.0),)
+        """Ask for sums of residuals from factors that are given, if any, and make item biases of them."""
+        V = self.V[:, :0] if self._n_measured else self.V
+        (sums,) = yield (self._residuals(what, self._fit(V, _EARLY_RIDGE), 1.0, alone=True),)
         self._refine_biases(sums.values[:, 0], sums.sd, 1.0)
 
     def _measure_factors(self, number: int) -> Conversation:
         """Ask for moments and sums, and make item factors and biases of them; rounds count from 0."""
-        K = self.V.shape[1]
+        K = self._n_measured
         if not K:  # it was not known when the budget was shared out: all that is left goes into biases
             yield from self._measure_biases(FACTORS)
             return
@@ -198,20 +224,22 @@ class PublicALS:
         if not first and number < self.plan.n_rounds - 1:
             self._rescale(float(np.trace(shared)))
 
-    def _residuals(self, what: str, fit: RidgeFit, height: float) -> Residuals:
-        return Residuals(what, self.weights, fit, self.clip, RADIUS, height)
+    def _residuals(self, what: str, fit: RidgeFit, height: float, *, alone: bool = False) -> Residuals:
+        return Residuals(what, self.weights, fit, self.clip, RADIUS, height, alone)
 
     def _start(self) -> RidgeFit:
         """Return first item factors, to which people fit factors of one length; they are not released.
 
-        What is released already suggests a few directions: people differ in how much they care for what is popular and
-        for what is well liked. The others are random.
+        What is released already suggests a few directions: those that were given, or else that people differ in how
+        much they care for what is popular and for what is well liked. The others are random.
         """
         V = np.zeros_like(self.V)
         fill_randomly(stream_key(self.seed, "item factors"), self.keys, V.shape[1], 1.0, V)
         guesses = _directions(self.popularity, standardized(self.c.astype(np.float64)))[:, : V.shape[1]]
         V[:, : guesses.shape[1]] = guesses
         V *= np.float32(_START_SD * self.unit)
+        given = self._given[:, self._given.any(axis=0)][:, : V.shape[1]]
+        V[:, : given.shape[1]] = given
         return self._fit(V, _EARLY_RIDGE, math.sqrt(_MEAN_SQUARE))
 
     def _refine_biases(self, sums: Array, noise: float, height: float) -> None:

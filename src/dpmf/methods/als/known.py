@@ -16,11 +16,13 @@ class Known:
         n_users: about how many people there are.
         counts: how popular every item is.
         sd: of the noise on each of the counts.
+        factors: of items, shape (n_items, K), of any size: directions in which tastes differ. K is 0 if none are known.
     """
 
     n_users: float
     counts: NDArray[np.float64]
     sd: float
+    factors: NDArray[np.float32]
 
 
 def above_noise(count: float, sd: float) -> float:

@@ -91,10 +91,18 @@ class ALSPlan(_Rounds):
     Attributes:
         per_item: whether second moments are measured for every item, not once for all.
         known: releases that another half of the same run makes, so that this one does not: see `PublicALS.learn_from`.
+        given: the most factors that the other half may give: where none are measured here they are used as they are,
+            else measuring starts from them.
     """
 
     per_item: bool = False
     known: tuple[str, ...] = ()
+    given: int = 0
+
+    @property
+    def most_fitted(self) -> int:
+        """The most factors that people fit their own to."""
+        return max(self.most_factors, self.given)
 
     @property
     def sum_size(self) -> int:

@@ -94,6 +94,7 @@ class Residuals(Question):
         clip: where residuals are cut off.
         radius: the longest factors.
         height: the factor that stands for the bias.
+        alone: whether only residuals are asked for, and not what factors go with them.
     """
 
     what: str
@@ -102,16 +103,21 @@ class Residuals(Question):
     clip: float
     radius: float
     height: float
+    alone: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the sum."""
-        return len(self.fit.V), self.fit.n_factors + 1
+        return len(self.fit.V), self._n_summed + 1
 
     @property
     def reach(self) -> float:
         """The greatest length of one person's contribution."""
-        return self.clip * math.hypot(self.radius if self.fit.n_factors else 0.0, self.height)
+        return self.clip * math.hypot(self.radius if self._n_summed else 0.0, self.height)
+
+    @property
+    def _n_summed(self) -> int:
+        return 0 if self.alone else self.fit.n_factors
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add residuals times factors to sums (out); every rating is predicted from the person's others."""
@@ -193,7 +199,9 @@ class ALSScript(Script):
         weights = Told("weights", "<f8", (n_items,), least=0.0)
         if not {BIASES, FACTORS} & set(releases):
             return (weights,)
-        K = self.plan.most_factors if FACTORS in releases else 0
+        K = self.plan.most_factors
+        if BIASES in releases:  # asked for before factors are, or instead
+            K = 0 if K else self.plan.given
         length = Told("length", "<f8", (1,), least=0.0)
         unit = unit_of(self.scale)
         items = numbers("c", (n_items,), unit), numbers("V", (n_items, K), unit)
@@ -213,7 +221,7 @@ class ALSScript(Script):
         fit = RidgeFit(self.scale.middle, told["c"], told["V"], ridge_b, ridge_u, number(told, "length"))
         if what == MOMENTS:
             return Moments(what, fit, RADIUS, weights if self.plan.per_item else None)
-        return Residuals(what, weights, fit, clip_of(self.scale), RADIUS, self._height(what))
+        return Residuals(what, weights, fit, clip_of(self.scale), RADIUS, self._height(what), alone=what == BIASES)
 
     def _height(self, what: str) -> float:
         """Return the factor that stands for the bias: where people answer for themselves, their number is public."""

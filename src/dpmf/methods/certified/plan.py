@@ -104,6 +104,10 @@ class FactorRule:
         """Return the rule that always gives one number."""
         return cls(n_factors, n_factors, 1.0, -1.0)
 
+    def settled(self, epsilon: float, n_users: int) -> FactorRule:
+        """Return the rule that always gives the number for a count of users that is public."""
+        return self.exactly(self.number(epsilon, n_users))
+
     def number(self, epsilon: float, n_users: float) -> int:
         """Return the number of factors for a noisy count of users."""
         mass = epsilon * n_users

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpmf.methods.certified.questions import Array, Headcount, Noisy
 from dpmf.methods.ease.defaults import Ramp
 from dpmf.methods.ease.plan import PAIRS, POPULARITY, USERS, EasePlan
 from dpmf.methods.ease.questions import EaseScript, ItemPairs, Preferences
+from dpmf.methods.ease.shrinkage import Spectrum, full_matrix, shrink_spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,15 @@ class PublicEase:
 
     def _preferences(self, what: str) -> Preferences:
         return Preferences(what, self.plan.n_items, self.ramp)
+
+    @cached_property
+    def spectrum(self) -> Spectrum | None:
+        """What of the matrix of pairs stands out from the noise, once that is measured; it takes a while to find."""
+        return (
+            None
+            if self.pairs is None
+            else shrink_spectrum(full_matrix(self.pairs.values, len(self.head)), self.pairs.sd)
+        )
 
     def fit_after(self, stage: Stage) -> None:
         """Return None: people have nothing to fit."""

@@ -13,10 +13,12 @@ True
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmf.kernels.item_pairs import unpack_pairs
 
 Matrix = NDArray[np.float32]
 Array = NDArray[np.float64]
@@ -28,19 +30,43 @@ _ROUNDS = 100  # of expectation and maximization
 _SAMPLE = 1_000_003  # entries by which groups are divided
 
 
+class Spectrum(NamedTuple):
+    """What of a matrix stands out from the noise.
+
+    Attributes:
+        vectors: shape (M, k), eigenvectors.
+        values: shape (k,), their eigenvalues, ascending, after shrinking.
+    """
+
+    vectors: Matrix
+    values: Array
+
+
+def full_matrix(triangle: Array, size: int) -> Matrix:
+    """Return the symmetric matrix of a packed triangle: see `unpack_pairs`."""
+    assert len(triangle) == size * (size + 1) // 2
+    full = np.empty((size, size))
+    unpack_pairs(triangle, full)
+    return full.astype(np.float32)
+
+
 def edge_of_noise(size: int, sd: float) -> float:
     """Return the largest eigenvalue of noise alone."""
     return float(sd * np.sqrt(2.0 * size))
 
 
-def shrink_spectrum(noisy: Matrix, sd: float) -> tuple[Matrix, Array]:
-    """Return eigenvectors, shape (M, k), and shrunk eigenvalues, shape (k,), of what is beyond the noise."""
+def shrink_spectrum(noisy: Matrix, sd: float) -> Spectrum:
+    """Return what is beyond the noise."""
     from scipy.linalg import eigh
 
     edge = edge_of_noise(len(noisy), sd)
-    values, vectors = eigh(noisy, subset_by_value=(BEYOND_EDGE * edge, np.inf), check_finite=False)
-    found = values.astype(np.float64)
-    return np.ascontiguousarray(vectors, np.float32), np.sqrt(np.maximum(found**2 - edge**2, 0.0))
+    unit = np.ldexp(1.0, int(np.frexp(np.abs(noisy).max(initial=0.0))[1]))  # of any size: LAPACK overflows early
+    least = BEYOND_EDGE * edge / unit
+    values, vectors = eigh(
+        noisy / np.float32(unit), subset_by_value=(least, np.inf), overwrite_a=True, check_finite=False
+    )
+    found = unit * values.astype(np.float64)
+    return Spectrum(np.ascontiguousarray(vectors, np.float32), np.sqrt(np.maximum(found**2 - edge**2, 0.0)))
 
 
 def shrink_entries(residual: Matrix, sd: float, sizes: Array) -> Matrix:

@@ -25,13 +25,15 @@ import numpy as np
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
+from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als.plan import ALSPlan
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private
 from dpmf.methods.ease import EASE
 from dpmf.methods.joint.certified import PublicJoint
-from dpmf.methods.joint.defaults import ranking_share
+from dpmf.methods.joint.defaults import MEASURED_FACTORS, MOST_GIVEN, ranking_share
 from dpmf.methods.joint.plan import JointPlan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget, Guarantee
@@ -105,7 +107,8 @@ class Joint(CertifiedMethod):
     @property
     def most_factors(self) -> int:
         """The number of factors, or the most that a private run chooses."""
-        return self._rating_model(self.budget).most_factors
+        most = self._rating_model(self.budget).most_factors
+        return max(most, MOST_GIVEN) if self.kind == "certified" and self.n_factors is None else most
 
     @property
     def folds_in(self) -> bool:
@@ -145,9 +148,13 @@ class Joint(CertifiedMethod):
         ranking, rating_model = self.halves
         first = ranking.public_half(catalogue, scale, crowd)
         known = tuple(part.what for part in first.plan.parts())
-        second = rating_model.ratings_half(catalogue, scale, crowd, known)
-        plan = JointPlan(first.plan, second.plan, self.facts()["share"], self.budget)
-        return PublicJoint(plan, first, second)
+        settings, left = rating_model.resolve(), rating_model.budget
+        rule, given = (settings.factors, 0) if self.n_factors is not None else (MEASURED_FACTORS, MOST_GIVEN)
+        if crowd is not None:
+            rule = rule.settled(left.epsilon, crowd.n_users)
+        facts = len(catalogue), rule, settings.n_epochs, settings.regularization, left, crowd
+        second = PublicALS(ALSPlan(*facts, known=known, given=given), scale, catalogue.ids.keys, self.seed)
+        return PublicJoint(JointPlan(first.plan, second.plan, self.facts()["share"], self.budget), first, second)
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
@@ -162,6 +169,8 @@ class Joint(CertifiedMethod):
         ranking, rating_model = self.halves
         facts = catalogue, scale, configuration, guarantee
         rated = rating_model.release_of(public.ratings, *facts)
+        # Where people are told of factors their number is fixed, and those that nobody found are 0.
+        rated = replace(rated, item_factors=rated.item_factors[:, rated.item_factors.any(axis=0)])
         return combined(rated, ranking.release_of(public.ranking, *facts), configuration)
 
 

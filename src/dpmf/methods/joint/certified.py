@@ -19,6 +19,7 @@ from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Fit
 from dpmf.methods.ease.certified import PublicEase
+from dpmf.methods.ease.tastes import taste_factors
 from dpmf.methods.joint.plan import JointPlan
 from dpmf.methods.joint.script import JointScript
 
@@ -61,7 +62,7 @@ class PublicJoint:
             n_users = above_noise(self.ranking.n_users, plan.users_sd)
         else:  # if the number is not public either, the other half counts people: until then, there are some at least
             n_users = float(plan.ranking.known_users or max(counts.values.max(), counts.sd, 1.0))
-        return Known(n_users, counts.values, counts.sd)
+        return Known(n_users, counts.values, counts.sd, taste_factors(self.ranking, plan.ratings.given))
 
     def _half(self, stage: Stage) -> PublicEase | PublicALS:
         return self.ranking if stage in self.plan.ranking.stages() else self.ratings

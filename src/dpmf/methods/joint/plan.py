@@ -33,7 +33,7 @@ class JointPlan(Plan):
     @property
     def most_factors(self) -> int:
         """The most factors that an item may get."""
-        return self.ratings.most_factors
+        return self.ratings.most_fitted
 
     @property
     def sum_size(self) -> int:
