@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.item_pairs import unpack_pairs
 from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_spectrum
 
-_RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
+RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
 _EXPONENT = 0.9  # of P_kk
 _STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
@@ -53,6 +53,29 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
         n_users: about how many people there are.
         limits: the most factors, and the most pairs of an item, on average.
     """
+    found = denoise(triangle, sd, counts)
+    if found is None:
+        return ItemItem.nothing(len(counts))
+    mean = n_users / len(counts)
+    return closed_form(found, counts, RIDGE * mean, mean, limits)
+
+
+class Denoised(NamedTuple):
+    """An estimate of Σ z z'.
+
+    Attributes:
+        matrix: shape (M, M); its diagonal does not count.
+        diagonal: shape (M,).
+        vectors: shape (M, k), the directions in which the matrix is more than single entries; None if that is unknown.
+    """
+
+    matrix: Matrix
+    diagonal: Array
+    vectors: Matrix | None
+
+
+def denoise(triangle: Array, sd: float, counts: Array) -> Denoised | None:
+    """Return an estimate of the matrix that was measured; None if nothing in it stands out from the noise."""
     M = len(counts)
     full = np.empty((M, M))
     unpack_pairs(triangle, full)
@@ -65,16 +88,27 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
         noisy -= S
         entries = shrink_entries(noisy, sd / _ROOT_TWO, counts)
         if not len(values) and np.abs(entries).max() < _STANDS_OUT * sd / _ROOT_TWO:
-            return ItemItem.nothing(M)
+            return None
         S += entries
         del noisy, entries
     else:
         vectors, S = None, noisy
-    diagonal = np.maximum(np.maximum(measured, sd), np.diag(S))
-    mean = n_users / M
-    ridged = diagonal + _RIDGE * mean + _DIAGONAL_RIDGE * diagonal
-    P, ridged = _inverse(S, ridged, _LEAST_EIGENVALUE * mean)
-    return _compact(P, ridged, counts, vectors, *limits)
+    return Denoised(S, np.maximum(np.maximum(measured, sd), np.diag(S)), vectors)
+
+
+def closed_form(found: Denoised, counts: Array, ridge: float | Array, mean: float, limits: tuple[int, int]) -> ItemItem:
+    """Return the item-item matrix of an estimate, whose matrix is lost.
+
+    Args:
+        found: the estimate.
+        counts: above 0: about how much people like each item.
+        ridge: what is added to the diagonal, beside a part of itself.
+        mean: of the diagonal, relative to which the least eigenvalue is.
+        limits: as of `estimate`.
+    """
+    ridged = found.diagonal + ridge + _DIAGONAL_RIDGE * found.diagonal
+    P, ridged = _inverse(found.matrix, ridged, _LEAST_EIGENVALUE * mean)
+    return _compact(P, ridged, counts, found.vectors, *limits)
 
 
 def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:
