@@ -28,6 +28,7 @@ from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.titles import Links
 from dpmf.ratings.trim import trimmed
 
 from .watch import Record, Recorder
@@ -93,9 +94,13 @@ def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
     )
 
 
-def _ease(facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False) -> PublicEase:
-    plan = EasePlan(facts.n_items, head, n_users, facts.budget)
-    return PublicEase(plan, ramp_of(facts.scale, implicit=implicit))
+def _ease(
+    facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False, linked: bool = False
+) -> PublicEase:
+    first = np.arange(facts.n_items - 1 if linked else 0, dtype=np.int32)
+    links = Links(first, first + np.int32(1), np.linspace(0.2, 1.0, len(first)))
+    plan = EasePlan(facts.n_items, head, n_users, facts.budget, n_links=len(first))
+    return PublicEase(plan, ramp_of(facts.scale, implicit=implicit), links if linked else None)
 
 
 def _gaussian(facts: Facts, centering: str) -> PublicSteps:
@@ -121,6 +126,9 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease": lambda facts: _ease(facts, facts.n_items),
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
+    "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
+    "ease-linked-of-few": lambda facts: _ease(facts, None, linked=True),
+    "ease-linked-of-many": lambda facts: _ease(facts, None, n_users=10**6, linked=True),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),
     "sgld": _sgld,

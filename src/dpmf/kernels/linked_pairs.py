@@ -1,9 +1,9 @@
 """Sums over people of how much they like items of linked pairs together, formed in integers.
 
-A person likes items by weights from 0 to 1, as in `dpmf.kernels.item_pairs`, and a linked pair by the product of the two
-weights and of the link's own. These products are scaled to length 1, over linked pairs alone. One more number says how
-much all of them weigh beside everything that the person likes. Whatever the ratings are, the Euclidean length of what
-one person adds is at most their share times `steps`: see docs/proofs/ease.md.
+A person likes items by weights from 0 to 1, as in `dpmf.kernels.item_pairs`, and a linked pair by the product of both
+weights and of the link's own. These products are scaled to a fixed length, over linked pairs alone. One more number
+says how much all of them weigh beside everything that the person likes. Whatever the ratings are, the Euclidean length
+of what one person adds is at most their share times `steps`: see docs/proofs/ease.md.
 
 >>> own = Csr(np.array([0, 3]), np.array([0, 1, 2], np.int32), np.float32([5, 5, 5]))
 >>> linked = Csr(np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), np.float32([1, 1]))  # items 0 and 1, 1 and 2

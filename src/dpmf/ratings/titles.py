@@ -6,8 +6,8 @@ before a colon, a semicolon or a dash, without a number at its end. Each way is 
 that have it), and the similarity is the mean of both. Numbers never count. No language is assumed.
 
 >>> found = links_of(["Dune (Dune, #1)", "Dune Messiah (Dune, #2)", "Alien (1979)", "Alien 3 (1992)", "Heat", "Emma"])
->>> [(int(j), int(k), round(float(one), 2)) for j, k, one in zip(*found)]
-[(0, 1, 0.59), (2, 3, 1.0)]
+>>> found.first.tolist(), found.second.tolist(), found.similarity.round(2).tolist()
+([0, 2], [1, 3], [0.59, 1.0])
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,8 @@ _BRACKETS = re.compile(r"\(([^()]*)\)")
 _SUBTITLE = re.compile(r"[:;]|\s[-–—]\s")
 
 
-class Links(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Links:
     """Pairs of items with similar titles, in ascending order.
 
     Attributes:
@@ -51,6 +53,12 @@ class Links(NamedTuple):
     first: NDArray[np.int32]
     second: NDArray[np.int32]
     similarity: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __repr__(self) -> str:
+        return f"Links({len(self):,} pairs)"
 
     def coverage(self, n_items: int) -> float:
         """Return which part of a catalogue has a close link."""

@@ -128,7 +128,7 @@ class EASE(CertifiedMethod):
         return PublicEase(plan, ramp_of(scale, implicit=self.is_implicit), links if plan.measures_links else None)
 
     def _plan(self, catalogue: Items, links: Links | None, crowd: Crowd | None) -> EasePlan:
-        n_links = 0 if links is None else len(links.first)
+        n_links = 0 if links is None else len(links)
         return EasePlan(len(catalogue), self.head, self.n_users, self.budget, crowd, n_links)
 
     def _links_of(self, catalogue: Items) -> Links | None:
@@ -137,7 +137,7 @@ class EASE(CertifiedMethod):
             return None
         found = catalogue_links(catalogue)
         enough = self.links or found.coverage(len(catalogue)) >= LEAST_COVERAGE
-        return found if enough and len(found.first) else None
+        return found if enough and len(found) else None
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

@@ -1,10 +1,10 @@
 """Certified ranking, the public half: which items do people like, and which of them together?
 
 Released are, each with Gaussian noise: the number of people, unless it was declared; how much they like every item; and
-the matrix Σ z z' over the items that they like most, the head, z being what a person likes scaled to length 1. If titles
-link enough items, linked pairs are measured on their own before that, all over the catalogue. Where there are too few
-people for pairs, their share of the budget measures once more how much people like every item; where the head is but a
-small part of what people like, it measures linked pairs once more.
+the matrix Σ z z' over the items that they like most, the head, z being what a person likes scaled to length 1. If
+titles link enough items, linked pairs are measured on their own before that, all over the catalogue. Where there are
+too few people for pairs, their share of the budget measures once more how much people like every item; where the head
+is but a small part of what people like, it measures linked pairs once more.
 Everything else is made of these numbers alone: see docs/proofs/ease.md.
 """
 

@@ -1,9 +1,9 @@
 """What noisy sums over linked pairs say about Σ z z' at these pairs: empirical Bayes, by degrees of similarity.
 
 How often people like both items of a pair is, in the first place, a matter of how many like the rarer of the two: the
-prior of a pair is normal, with a mean and a standard deviation in proportion to that. Both proportions are estimated for
-each degree of similarity from all pairs of that degree. A degree whose sums do not stand out from the noise counts as
-nothing, so links that say nothing change nothing.
+prior of a pair is normal, with a mean and a standard deviation in proportion to that. Both proportions are estimated
+for each degree of similarity from all pairs of that degree. A degree whose sums do not stand out from the noise counts
+as nothing, so links that say nothing change nothing.
 """
 
 from __future__ import annotations

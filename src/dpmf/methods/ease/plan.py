@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.ease.defaults import LINKED_SHARES, MOST_HEAD, SHARES, head_size
+from dpmf.methods.ease.defaults import MOST_HEAD, RELEASES, head_size, shares_of
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 
-USERS, POPULARITY, LINKS, PAIRS = LINKED_SHARES
+USERS, POPULARITY, LINKS, PAIRS = RELEASES
 _MATRICES = 6  # as large as that of all pairs, while it is estimated
 
 
@@ -95,7 +95,7 @@ class EasePlan(Plan):
         """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
         sizes = {USERS: 1, POPULARITY: self.n_items, LINKS: self._most_linked, PAIRS: self._most_last}
-        shares = LINKED_SHARES if self.measures_links else SHARES
+        shares = shares_of(self.budget.epsilon, linked=self.measures_links)
         return gaussian_events(
             self.budget,
             [Part(what, shares[what], coordinates=sizes[what] * n_shares) for what in self._releases],

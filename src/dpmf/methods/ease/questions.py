@@ -114,7 +114,7 @@ class LinkedPairs(Question):
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the sum: all pairs, and what they weigh together."""
-        return (len(self.links.first) + 1,)
+        return (len(self.links) + 1,)
 
     @property
     def reach(self) -> float:
@@ -179,5 +179,7 @@ class EaseScript(Script):
         """Return what was agreed beside plan and rounds."""
         agreed: dict[str, Any] = {name: max(rating, -_LARGEST) for name, rating in self.ramp._asdict().items()}
         if self.links is not None:
-            agreed["links"] = f"{len(self.links.first)} {checksum_of(tuple(self.links)):08x}"
+            agreed["links"] = (
+                f"{len(self.links)} {checksum_of((self.links.first, self.links.second, self.links.similarity)):08x}"
+            )
         return agreed
