@@ -97,8 +97,8 @@ def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
 def _ease(
     facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False, linked: bool = False
 ) -> PublicEase:
-    first = np.arange(facts.n_items - 1 if linked else 0, dtype=np.int32)
-    links = Links(first, first + np.int32(1), np.linspace(0.2, 1.0, len(first)))
+    first, second = (one.astype(np.int32) for one in np.triu_indices(facts.n_items if linked else 0, 1))
+    links = Links(first, second, np.linspace(0.2, 1.0, len(first)))
     plan = EasePlan(facts.n_items, head, n_users, facts.budget, n_links=len(first))
     return PublicEase(plan, ramp_of(facts.scale, implicit=implicit), links if linked else None)
 
