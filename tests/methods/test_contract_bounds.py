@@ -191,7 +191,8 @@ def test_whoever_is_added_to_a_file_moves_no_sum_by_more_than_its_bound(
 
 NEARLY = {  # how near to its bound somebody comes, so that sensitivities half as large would be found out
     "number of users": 0.99, "item popularity": 0.99, "item weights": 0.99, "item biases": 0.9, "item factors": 0.6,
-    "user moments": 0.6, "item pairs": 0.99, "linked pairs": 0.95, "gradients with respect to item factors and biases": 0.99,
+    "user moments": 0.6, "item pairs": 0.99, "linked pairs": 0.95,
+    "gradients with respect to item factors and biases": 0.99,
     "gradients with respect to the cells of a sketch of items": 0.99,
 }  # fmt: skip
 
