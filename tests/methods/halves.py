@@ -127,7 +127,6 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
     "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
-    "ease-linked-of-few": lambda facts: _ease(facts, None, linked=True),
     "ease-linked-of-many": lambda facts: _ease(facts, None, n_users=10**6, linked=True),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),

@@ -78,7 +78,7 @@ class EASE(CertifiedMethod):
         if self.n_users is not None:
             whole("n_users", self.n_users)
         if self.links not in (None, True, False):
-            raise InvalidArgument(f"links={self.links!r} is not known: choose true, false, or leave it out")
+            raise InvalidArgument(f"links={self.links!r} is not known: choose True or False, or leave it out")
         if self.feedback not in ("explicit", "implicit"):
             raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")
         if self.budget.unit != "user":
