@@ -17,8 +17,7 @@ MOST_HEAD = 8_000  # a matrix of 64 million numbers
 LEAST_MASS = 1_800.0  # epsilon times people, below which pairs of items are noise, and popularity gets all the budget
 RELEASES = ("number of users", "item popularity", "linked pairs", "item pairs")
 _SHARES = (0.0005, 0.1195, 0.0, 0.88)  # of the budget, where no links are measured
-_LINKED_ITEMS, _LINKS = 0.25, 0.35  # where they are
-_PLENTY, _LESS = 5.0, 0.6  # epsilon from which on single items and links need less of it, and the power with which
+_LINKED_SHARES = (0.0005, 0.25, 0.35, 0.3995)  # where they are
 LEAST_COVERAGE = 0.2  # of a catalogue by close links, from which on they are worth a share of the budget
 LEAST_IN_HEAD = 0.3  # of what people like, below which links are worth more than pairs of the head
 _HEAD = 4.0  # times the root of epsilon times people
@@ -32,18 +31,9 @@ class Ramp(NamedTuple):
     full: float
 
 
-def shares_of(epsilon: float, *, linked: bool) -> dict[str, float]:
-    """Return which part of the budget each release gets; pairs get what others leave.
-
-    >>> {what: round(share, 2) for what, share in shares_of(20.0, linked=True).items()}
-    {'number of users': 0.0, 'item popularity': 0.12, 'linked pairs': 0.15, 'item pairs': 0.73}
-    """
-    users, items, links, pairs = _SHARES
-    if linked:
-        less = min(_PLENTY / epsilon, 1.0) ** _LESS
-        items, links = max(_LINKED_ITEMS * less, items), _LINKS * less
-        pairs = 1.0 - users - items - links
-    return dict(zip(RELEASES, (users, items, links, pairs), strict=True))
+def shares_of(*, linked: bool) -> dict[str, float]:
+    """Return which part of the budget each release gets, with or without linked pairs."""
+    return dict(zip(RELEASES, _LINKED_SHARES if linked else _SHARES, strict=True))
 
 
 def head_size(epsilon: float, n_users: float, n_items: int) -> int:

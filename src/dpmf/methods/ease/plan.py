@@ -95,7 +95,7 @@ class EasePlan(Plan):
         """Return what will be released, with as much noise as the budget asks for; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
         sizes = {USERS: 1, POPULARITY: self.n_items, LINKS: self._most_linked, PAIRS: self._most_last}
-        shares = shares_of(self.budget.epsilon, linked=self.measures_links)
+        shares = shares_of(linked=self.measures_links)
         return gaussian_events(
             self.budget,
             [Part(what, shares[what], coordinates=sizes[what] * n_shares) for what in self._releases],
