@@ -30,6 +30,7 @@ from dpmf.privacy import Budget, PoissonGaussianEvent
 from dpmf.privacy.noise import Noise
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.titles import Links
 from dpmf.ratings.trim import trimmed
 
 from .watch import Record, Recorder
@@ -95,9 +96,13 @@ def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
     )
 
 
-def _ease(facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False) -> PublicEase:
-    plan = EasePlan(facts.n_items, head, n_users, facts.budget)
-    return PublicEase(plan, ramp_of(facts.scale, implicit=implicit))
+def _ease(
+    facts: Facts, head: int | None, n_users: int | None = None, implicit: bool = False, linked: bool = False
+) -> PublicEase:
+    first, second = (one.astype(np.int32) for one in np.triu_indices(facts.n_items if linked else 0, 1))
+    links = Links(first, second, np.linspace(0.2, 1.0, len(first)))
+    plan = EasePlan(facts.n_items, head, n_users, facts.budget, n_links=len(first))
+    return PublicEase(plan, ramp_of(facts.scale, implicit=implicit), links if linked else None)
 
 
 def _joint(facts: Facts, head: int | None, n_users: int | None = None, given: int = 0, **changes: Any) -> PublicJoint:
@@ -130,11 +135,12 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease": lambda facts: _ease(facts, facts.n_items),
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
+    "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
+    "ease-linked-of-many": lambda facts: _ease(facts, None, n_users=10**6, linked=True),
     "joint": lambda facts: _joint(facts, facts.n_items),
     "joint-declared": lambda facts: _joint(facts, 2, n_users=4),
     "joint-of-few": lambda facts: _joint(facts, None),
     "joint-given": lambda facts: _joint(facts, facts.n_items, given=3, factors=FactorRule.exactly(0)),
-    "joint-given-late": lambda facts: _joint(facts, facts.n_items, given=3, factors=FactorRule(2, 2, 1.0, 1e9)),
     "joint-started": lambda facts: _joint(facts, facts.n_items, given=1),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),

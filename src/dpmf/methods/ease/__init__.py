@@ -25,15 +25,17 @@ from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private, public_facts, whole
 from dpmf.methods.ease.certified import PublicEase
-from dpmf.methods.ease.defaults import MOST_HEAD, ramp_of
+from dpmf.methods.ease.defaults import LEAST_COVERAGE, MOST_HEAD, ramp_of
 from dpmf.methods.ease.plain import fit_plain
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.methods.ease.ranking import ranking_of, ranking_release
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.titles import Links, catalogue_links
 
 _USERS_DECLARED = "The approximate number of users is public: it was declared, not counted."
+_TITLES_PUBLIC = "Titles of items are public: they say which pairs of items are linked."
 _HEAD_CHOSEN = "The size of the head was not declared: it follows from the number of users as released, with noise."
 
 
@@ -48,6 +50,8 @@ class EASE(CertifiedMethod):
         n_users: about how many users there are, if that is public: choosing the head then costs nothing. None takes
             the number that was declared with the ratings, if any.
         feedback: whether items count by their ratings ("explicit"), or all that a user has alike ("implicit").
+        links: whether pairs of items with similar titles are measured on their own, with a share of the budget. None
+            does so if enough of the catalogue is linked.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: not used; there is nothing to choose at random.
         noise_seed: research only; the same noise every time, and no guarantee.
@@ -62,6 +66,7 @@ class EASE(CertifiedMethod):
     head: int | None = None
     n_users: int | None = None
     feedback: Literal["explicit", "implicit"] = "explicit"
+    links: bool | None = None
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
@@ -72,6 +77,8 @@ class EASE(CertifiedMethod):
             whole("head", self.head, least=0, most=MOST_HEAD)
         if self.n_users is not None:
             whole("n_users", self.n_users)
+        if self.links not in (None, True, False):
+            raise InvalidArgument(f"links={self.links!r} is not known: choose True or False, or leave it out")
         if self.feedback not in ("explicit", "implicit"):
             raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")
         if self.budget.unit != "user":
@@ -116,14 +123,29 @@ class EASE(CertifiedMethod):
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicEase:
         """Return the public half of a certified run."""
-        plan = EasePlan(len(catalogue), self.head, self.n_users, self.budget, crowd)
-        return PublicEase(plan, ramp_of(scale, implicit=self.is_implicit))
+        links = self._links_of(catalogue)
+        plan = self._plan(catalogue, links, crowd)
+        return PublicEase(plan, ramp_of(scale, implicit=self.is_implicit), links if plan.measures_links else None)
+
+    def _plan(self, catalogue: Items, links: Links | None, crowd: Crowd | None) -> EasePlan:
+        n_links = 0 if links is None else len(links)
+        return EasePlan(len(catalogue), self.head, self.n_users, self.budget, crowd, n_links)
+
+    def _links_of(self, catalogue: Items) -> Links | None:
+        """Return the links of a catalogue, if there are any and they are to be used."""
+        if self.links is False or self.head == 0:
+            return None
+        found = catalogue_links(catalogue)
+        enough = self.links or found.coverage(len(catalogue)) >= LEAST_COVERAGE
+        return found if enough and len(found) else None
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
         declared = [] if self.n_users is None else [_USERS_DECLARED]
         chosen = [_HEAD_CHOSEN] if self.head is None and self.n_users is None and crowd is None else []
-        return [*public_facts(catalogue), *declared, *chosen]
+        measured = self._plan(catalogue, self._links_of(catalogue), crowd).measures_links
+        linked = [_TITLES_PUBLIC] if measured else []
+        return [*public_facts(catalogue), *declared, *chosen, *linked]
 
     def release_of(
         self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee

@@ -1,6 +1,6 @@
 """What the ranking method chooses where nothing was given: from epsilon and the number of people, declared or noisy.
 
-The constants were chosen on MovieLens 100K and Anime.
+The constants were chosen on MovieLens 100K and Anime, those of links on Anime, whole and with its popularity made flat.
 
 >>> [head_size(1.0, n_users, 20_000) for n_users in (500, 5_000, 400_000)]
 [0, 282, 2529]
@@ -15,7 +15,11 @@ from dpmf.ratings import Scale
 
 MOST_HEAD = 8_000  # a matrix of 64 million numbers
 LEAST_MASS = 1_800.0  # epsilon times people, below which pairs of items are noise, and popularity gets all the budget
-SHARES = {"number of users": 0.0005, "item popularity": 0.1195, "item pairs": 0.88}
+RELEASES = ("number of users", "item popularity", "linked pairs", "item pairs")
+_SHARES = (0.0005, 0.1195, 0.0, 0.88)  # of the budget, where no links are measured
+_LINKED_SHARES = (0.0005, 0.25, 0.35, 0.3995)  # where they are
+LEAST_COVERAGE = 0.2  # of a catalogue by close links, from which on they are worth a share of the budget
+LEAST_IN_HEAD = 0.3  # of what people like, below which links are worth more than pairs of the head
 _HEAD = 4.0  # times the root of epsilon times people
 _QUARTER = 0.25  # up the scale: where ratings begin to count; the highest counts in full
 
@@ -25,6 +29,11 @@ class Ramp(NamedTuple):
 
     none: float
     full: float
+
+
+def shares_of(*, linked: bool) -> dict[str, float]:
+    """Return which part of the budget each release gets, with or without linked pairs."""
+    return dict(zip(RELEASES, _LINKED_SHARES if linked else _SHARES, strict=True))
 
 
 def head_size(epsilon: float, n_users: float, n_items: int) -> int:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.item_pairs import unpack_pairs
-from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries, shrink_spectrum
+from dpmf.methods.ease.shrinkage import Array, Matrix, Spectrum, full_matrix, shrink_entries, shrink_spectrum
 
-_RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
+RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
 _EXPONENT = 0.9  # of P_kk
 _STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
@@ -43,7 +42,14 @@ class ItemItem(NamedTuple):
         return cls(narrow, narrow, np.zeros(size + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
-def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: tuple[int, int]) -> ItemItem:
+def estimate(
+    triangle: Array,
+    sd: float,
+    counts: Array,
+    n_users: float,
+    limits: tuple[int, int],
+    spectrum: Spectrum | None = None,
+) -> ItemItem:
     """Return the item-item matrix of noisy sums over pairs; zeros if nothing in them stands out from the noise.
 
     Args:
@@ -52,29 +58,60 @@ def estimate(triangle: Array, sd: float, counts: Array, n_users: float, limits: 
         counts: above 0, shape (M,): about how much people like each item.
         n_users: about how many people there are.
         limits: the most factors, and the most pairs of an item, on average.
+        spectrum: what `shrink_spectrum` says of the matrix, if that is known already.
     """
-    M = len(counts)
-    full = np.empty((M, M))
-    unpack_pairs(triangle, full)
-    noisy = full.astype(np.float32)
-    del full
+    found = denoise(triangle, sd, counts, spectrum)
+    if found is None:
+        return ItemItem.nothing(len(counts))
+    mean = n_users / len(counts)
+    return closed_form(found, counts, RIDGE * mean, mean, limits)
+
+
+class Denoised(NamedTuple):
+    """An estimate of Σ z z'.
+
+    Attributes:
+        matrix: shape (M, M); its diagonal does not count.
+        diagonal: shape (M,).
+        vectors: shape (M, k), the directions in which the matrix is more than single entries; None if that is unknown.
+    """
+
+    matrix: Matrix
+    diagonal: Array
+    vectors: Matrix | None
+
+
+def denoise(triangle: Array, sd: float, counts: Array, spectrum: Spectrum | None = None) -> Denoised | None:
+    """Return an estimate of the matrix that was measured; None if nothing in it stands out from the noise."""
+    noisy = full_matrix(triangle, len(counts))
     measured = np.diag(noisy).astype(np.float64)
     if sd > 0:
-        vectors, values = shrink_spectrum(noisy, sd)
+        vectors, values = shrink_spectrum(noisy, sd) if spectrum is None else spectrum
         S = (vectors * values.astype(np.float32)) @ vectors.T
         noisy -= S
         entries = shrink_entries(noisy, sd / _ROOT_TWO, counts)
         if not len(values) and np.abs(entries).max() < _STANDS_OUT * sd / _ROOT_TWO:
-            return ItemItem.nothing(M)
+            return None
         S += entries
         del noisy, entries
     else:
         vectors, S = None, noisy
-    diagonal = np.maximum(np.maximum(measured, sd), np.diag(S))
-    mean = n_users / M
-    ridged = diagonal + _RIDGE * mean + _DIAGONAL_RIDGE * diagonal
-    P, ridged = _inverse(S, ridged, _LEAST_EIGENVALUE * mean)
-    return _compact(P, ridged, counts, vectors, *limits)
+    return Denoised(S, np.maximum(np.maximum(measured, sd), np.diag(S)), vectors)
+
+
+def closed_form(found: Denoised, counts: Array, ridge: float | Array, mean: float, limits: tuple[int, int]) -> ItemItem:
+    """Return the item-item matrix of an estimate, whose matrix is lost.
+
+    Args:
+        found: the estimate.
+        counts: above 0: about how much people like each item.
+        ridge: what is added to the diagonal, beside a part of itself.
+        mean: of the diagonal, relative to which the least eigenvalue is.
+        limits: as of `estimate`.
+    """
+    ridged = found.diagonal + ridge + _DIAGONAL_RIDGE * found.diagonal
+    P, ridged = _inverse(found.matrix, ridged, _LEAST_EIGENVALUE * mean)
+    return _compact(P, ridged, counts, found.vectors, *limits)
 
 
 def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.ease.defaults import MOST_HEAD, SHARES, head_size
+from dpmf.methods.ease.defaults import MOST_HEAD, RELEASES, head_size, shares_of
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 
-USERS, POPULARITY, PAIRS = SHARES
+USERS, POPULARITY, LINKS, PAIRS = RELEASES
 _MATRICES = 6  # as large as that of all pairs, while it is estimated
 
 
@@ -32,6 +32,7 @@ class EasePlan(Plan):
         n_users: about how many people there are, if that was declared.
         budget: what may be spent.
         crowd: those who answer for themselves, whose number is public; None where one party holds all ratings.
+        n_links: how many pairs of items are linked by their titles; 0 if links are not measured.
     """
 
     n_items: int
@@ -39,6 +40,7 @@ class EasePlan(Plan):
     n_users: int | None
     budget: Budget
     crowd: Crowd | None = None
+    n_links: int = 0
 
     @property
     def known_users(self) -> int | None:
@@ -71,12 +73,23 @@ class EasePlan(Plan):
     @property
     def sum_size(self) -> int:
         """The most numbers that are asked for at once."""
-        return max(self.n_items, self._most_last)
+        return max(self.n_items, self._most_linked, self._most_last)
 
     @property
     def working_size(self) -> int:
         """How many numbers are in memory beside sums, while the matrix of pairs is estimated."""
-        return _MATRICES * self.most_head**2
+        size = min(MOST_HEAD, self.n_items) if self.measures_links else self.most_head
+        return _MATRICES * size**2
+
+    @property
+    def measures_links(self) -> bool:
+        """Whether linked pairs are released on their own."""
+        return self.n_links > 0 and self.most_head > 0
+
+    @property
+    def may_repeat_links(self) -> bool:
+        """Whether links may be measured again in place of pairs: not if somebody has agreed to something else."""
+        return self.measures_links and self.head is None and self.crowd is None
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
@@ -85,21 +98,37 @@ class EasePlan(Plan):
     def parts(self) -> list[Part]:
         """Return the releases, and the part of the budget that each of them gets; every share of noise is counted."""
         n_shares = 1 if self.crowd is None else self.crowd.n_shares
-        sizes = {USERS: 1, POPULARITY: self.n_items, PAIRS: self._most_last}
-        return [Part(what, SHARES[what], coordinates=sizes[what] * n_shares) for what in self._releases]
+        sizes = {USERS: 1, POPULARITY: self.n_items, LINKS: self._most_linked, PAIRS: self._most_last}
+        shares = shares_of(linked=self.measures_links)
+        return [Part(what, shares[what], coordinates=sizes[what] * n_shares) for what in self._releases]
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run, in order; together they make every release once."""
-        counts = tuple(what for what in self._releases if what != PAIRS)
+        counts = tuple(what for what in self._releases if what not in (LINKS, PAIRS))
+        links = [Stage("linked pairs of items", (LINKS,))] if LINKS in self._releases else []
         pairs = [Stage("pairs of items", (PAIRS,))] if PAIRS in self._releases else []
-        return Stage("the count of items", counts, essential=True), *pairs
+        return Stage("the count of items", counts, essential=True), *links, *pairs
+
+    @property
+    def _may_fall_back(self) -> bool:
+        """Whether items may be counted once more in place of pairs, because there turn out to be too few people."""
+        return self.head is None and self.known_users is None
+
+    @property
+    def _most_linked(self) -> int:
+        """The most numbers in the release of linked pairs."""
+        if not self.measures_links:
+            return 0
+        return max(self.n_links + 1, self.n_items if self._may_fall_back else 0)
 
     @property
     def _most_last(self) -> int:
-        """The most numbers in the last release: pairs, or items once more if there turn out to be too few people."""
+        """The most numbers in the last release: pairs, or items or linked pairs once more."""
         pairs = self.most_head * (self.most_head + 1) // 2
-        return max(pairs, self.n_items) if self.head is None and self.known_users is None else pairs
+        links = self.n_links + 1 if self.may_repeat_links else 0
+        return max(pairs, links, self.n_items if self._may_fall_back else 0)
 
     @property
     def _releases(self) -> tuple[str, ...]:
-        return (*[USERS] * self.counts_users, POPULARITY, *[PAIRS] * (self.most_head > 0))
+        some = self.most_head > 0
+        return (*[USERS] * self.counts_users, POPULARITY, *[LINKS] * self.measures_links, *[PAIRS] * some)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.grid import checksum_of
+from dpmf.kernels.csr import Csr
 from dpmf.kernels.item_pairs import add_item_pairs, add_preferences
+from dpmf.kernels.linked_pairs import add_linked_pairs
 from dpmf.methods.certified.questions import Fitted, Headcount, Integers, People, Question
 from dpmf.methods.certified.script import Script, Told
 from dpmf.methods.ease.defaults import Ramp
-from dpmf.methods.ease.plan import PAIRS, USERS, EasePlan
+from dpmf.methods.ease.plan import LINKS, PAIRS, USERS, EasePlan
+from dpmf.ratings.titles import Links
 
 Positions = NDArray[np.int32]
 _LARGEST = 1e300  # JSON knows no infinity
@@ -90,6 +94,49 @@ class ItemPairs(Question):
         add_item_pairs(people.counted.csr, first, last, *self.ramp, self.places, people.shares, steps, sums)
 
 
+@dataclass(frozen=True, eq=False)
+class LinkedPairs(Question):
+    """How much do people like items together whose titles are linked?
+
+    Attributes:
+        what: the name of the release.
+        n_items: the size of the catalogue.
+        links: the pairs that are asked about.
+        ramp: the weight of a rating.
+    """
+
+    what: str
+    n_items: int
+    links: Links
+    ramp: Ramp
+    nonnegative = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum: all pairs, and what they weigh together."""
+        return (len(self.links) + 1,)
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return 1.0
+
+    @cached_property
+    def linked(self) -> Csr:
+        """The links of every item to later ones, with their weights."""
+        starts = np.searchsorted(self.links.first, np.arange(self.n_items + 1))
+        return Csr(starts.astype(np.int64), self.links.second, link_weights(self.links))
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add everybody's linked pairs, scaled to length 1, to sums (out)."""
+        add_linked_pairs(people.counted.csr, first, last, *self.ramp, self.linked, people.shares, steps, sums)
+
+
+def link_weights(links: Links) -> NDArray[np.float32]:
+    """Return how much linked pairs count beside each other: close ones more, as more people like both."""
+    return np.sqrt(links.similarity).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class EaseScript(Script):
     """The rounds of the certified ranking method.
@@ -97,10 +144,12 @@ class EaseScript(Script):
     Attributes:
         plan: what they release.
         ramp: the weight of a rating.
+        links: of the catalogue, if they are measured.
     """
 
     plan: EasePlan
     ramp: Ramp
+    links: Links | None = field(default=None, compare=False)
 
     def told(self, releases: Sequence[str]) -> tuple[Told, ...]:
         """Return what comes with the questions of a round: the head."""
@@ -111,6 +160,9 @@ class EaseScript(Script):
     def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return the questions of a round; whoever is told of a head makes it ascend, without repetitions."""
         n_items = self.plan.n_items
+        if LINKS in releases:
+            assert self.links is not None
+            return (LinkedPairs(LINKS, n_items, self.links, self.ramp),)
         if PAIRS not in releases:
             return tuple(
                 Headcount(what) if what == USERS else Preferences(what, n_items, self.ramp) for what in releases
@@ -125,4 +177,9 @@ class EaseScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        return {name: max(rating, -_LARGEST) for name, rating in self.ramp._asdict().items()}
+        agreed: dict[str, Any] = {name: max(rating, -_LARGEST) for name, rating in self.ramp._asdict().items()}
+        if self.links is not None:
+            agreed["links"] = (
+                f"{len(self.links)} {checksum_of((self.links.first, self.links.second, self.links.similarity)):08x}"
+            )
+        return agreed

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.ease.certified import PublicEase
 from dpmf.methods.ease.defaults import Ramp
-from dpmf.methods.ease.item_item import ItemItem, estimate
+from dpmf.methods.ease.item_item import ItemItem, denoise, estimate
+from dpmf.methods.ease.linked_items import estimate_with_links
+from dpmf.methods.ease.links import LinkedSums, likely_counts
 from dpmf.model import Release, Ridge
 from dpmf.model.ranking import Ranking
 from dpmf.model.ranking_tensors import rounded
@@ -30,16 +32,32 @@ LIMITS = (256, 150)  # factors, and pairs of an item on average: what a page can
 def ranking_of(public: PublicEase) -> Ranking:
     """Return the ranking that noisy sums make; by popularity alone, with a warning, if there is no more in them."""
     popularity, head = public.counts.values.astype(np.float32), public.head
-    if public.pairs is None:  # nobody asked for pairs, there are too few people, or the stage was lost, which was said
+    linked = public.linked_sums()
+    if public.pairs is None and linked is None:  # nobody asked, there are too few people, or it was lost, as was said
         if public.plan.most_head and not len(head):
             logger.warning("%s: %s", _TOO_FEW, _ALONE)
         return Ranking.by_popularity(popularity)
-    counts = np.maximum(public.counts.values[head], public.counts.sd)
-    found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS)
+    if linked is not None:
+        head, found = _with_links(public, linked)
+    else:
+        assert public.pairs is not None
+        counts = np.maximum(public.counts.values[head], public.counts.sd)
+        found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS, public.spectrum)
     if not found.left.shape[1] and not len(found.values):
         logger.warning("%s: %s", _NOTHING_FOUND, _ALONE)
         return Ranking.by_popularity(popularity)
     return make_ranking(head, found, popularity, public.ramp)
+
+
+def _with_links(public: PublicEase, linked: LinkedSums) -> tuple[NDArray[np.int32], ItemItem]:
+    """Return the items that something is known of, and what that is, where links say something."""
+    found, noisy = None, (np.zeros(0), 1.0)
+    if public.pairs is not None:
+        noisy = public.pairs.values, public.pairs.sd
+        counts = np.maximum(public.counts.values[public.head], public.counts.sd)
+        found = denoise(*noisy, counts, public.spectrum)
+    likely = likely_counts(public.counts.values, public.counts.sd)
+    return estimate_with_links(public.head, found, noisy, linked, likely, public.n_users, LIMITS)
 
 
 def make_ranking(head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp) -> Ranking:
