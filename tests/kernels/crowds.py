@@ -154,6 +154,18 @@ def residuals(crowd: Crowd, start: int, stop: int) -> Sums:
     return sums
 
 
+def lone_residual_steps(crowd: Crowd) -> float:
+    return steps_for(crowd, crowd.clip * crowd.height)
+
+
+def lone_residuals(crowd: Crowd, start: int, stop: int) -> Sums:
+    """Return residuals without what factors go with them."""
+    of, sums = crowd, np.zeros((len(crowd.weights), 1), np.int64)
+    public = of.V, of.c, held_out_settings(of), lone_residual_steps(of)
+    add_held_out_residuals(of.rated, of.rated, start, stop, of.weights, of.shares, *public, sums)
+    return sums
+
+
 def held_out_settings(crowd: Crowd) -> HeldOutSettings:
     ridge_b, ridge_u, length = crowd.fit
     return HeldOutSettings(crowd.mean, ridge_b, ridge_u, length, crowd.clip, crowd.radius, crowd.height)
@@ -207,7 +219,7 @@ def held_out_factors(crowd: Crowd, start: int, stop: int) -> Sums:
 
 
 Kernel = Callable[[Crowd, int, int], Sums]
-KERNELS: list[Kernel] = [counts, residuals, moments, item_moments, implicit_moments, held_out_factors]
+KERNELS: list[Kernel] = [counts, residuals, lone_residuals, moments, item_moments, implicit_moments, held_out_factors]
 
 
 def squared(number: float) -> Fraction:
@@ -224,6 +236,8 @@ def squared_bound(kernel: Kernel, crowd: Crowd, person: int) -> Fraction:
     if kernel is residuals:
         reach = squared(crowd.height) + radius
         return squared(share) * squared(residual_steps(crowd)) * squared(crowd.clip) * reach
+    if kernel is lone_residuals:
+        return squared(share) * squared(lone_residual_steps(crowd)) * squared(crowd.clip) * squared(crowd.height)
     if kernel is implicit_moments:
         return squared(share) * squared(implicit_moment_steps(crowd)) * (radius + 1) ** 2
     if kernel is held_out_factors:

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.held_out import add_held_out_residuals_reference
 
-from .crowds import Crowd, agree, crowds, held_out_settings, residual_steps, residuals
+from .crowds import (
+    Crowd,
+    agree,
+    crowds,
+    held_out_settings,
+    lone_residual_steps,
+    lone_residuals,
+    residual_steps,
+    residuals,
+)
 
 
 @given(crowd=crowds(wild=False))
@@ -26,6 +35,8 @@ def test_well_behaved_people_count_as_the_reference_says(crowd: Crowd) -> None:
             of = replace(of, fit=(*of.fit[:2], 0.0))
         expected = add_held_out_residuals_reference(*given, held_out_settings(of))
         agree(residuals(of, person, person + 1) / residual_steps(of), expected, of.clip * (of.radius + of.height))
+        alone = lone_residuals(of, person, person + 1) / lone_residual_steps(of)
+        agree(alone, expected[:, -1:], of.clip * of.height)
 
 
 def points_nowhere(rows: NDArray[np.float64], height: float) -> bool:

@@ -40,7 +40,7 @@ def dense(found: ItemItem) -> NDArray[np.float64]:
 
 def closed_form(S: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what EASE scores with, of exact sums."""
-    ridge = item_item.RIDGE * N_USERS / len(S) + item_item._DIAGONAL_RIDGE * np.diag(S)
+    ridge = item_item._RIDGE * N_USERS / len(S) + item_item._DIAGONAL_RIDGE * np.diag(S)
     P = np.linalg.inv(S + np.diag(ridge))
     B = -P / np.diag(P) ** item_item._EXPONENT
     np.fill_diagonal(B, 0.0)

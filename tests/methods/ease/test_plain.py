@@ -33,7 +33,7 @@ def textbook(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return B of the closed form, for people whose weights are scaled to length 1."""
     z = weights / np.linalg.norm(weights, axis=1, keepdims=True)
     G = z.T @ z
-    ridge = item_item.RIDGE * N_USERS / N_ITEMS + item_item._DIAGONAL_RIDGE * np.diag(G)
+    ridge = item_item._RIDGE * N_USERS / N_ITEMS + item_item._DIAGONAL_RIDGE * np.diag(G)
     P = np.linalg.inv(G + np.diag(ridge))
     B = -P / np.diag(P) ** item_item._EXPONENT
     np.fill_diagonal(B, 0.0)

@@ -78,3 +78,12 @@ def test_entries_are_shrunk_with_those_of_their_size() -> None:
     assert np.mean((found - true) ** 2) < 0.1 * sd**2
     assert found[:10, :10][np.triu_indices(10, 1)].mean() == pytest.approx(12.0, abs=0.5)
     assert shrink_entries(np.ones((1, 1), np.float32), 1.0, np.ones(1)).tolist() == [[0.0]]
+
+
+def test_what_is_far_beyond_the_noise_stays_as_it_is() -> None:
+    noisy = np.concatenate([np.random.default_rng(3).normal(size=2000), np.geomspace(40.0, 1e6, 500)])
+    found = posterior_means(noisy, 1.0)
+    np.testing.assert_array_equal(found[2000:], noisy[2000:])
+    assert np.abs(found[:2000]).max() < 1.5
+    between = posterior_means(np.concatenate([noisy, np.linspace(5.0, 40.0, 500)]), 1.0)[-500:]
+    assert np.abs(between - np.linspace(5.0, 40.0, 500)).max() < 2.0  # no gap where one way of estimating ends

@@ -14,6 +14,8 @@ from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods import ALS, EASE, Joint
+from dpmf.methods.certified.plan import FactorRule
+from dpmf.methods.joint.defaults import MOST_GIVEN
 from dpmf.model import Model, Release
 from dpmf.model.explain import explain_release
 from dpmf.privacy import Budget
@@ -66,6 +68,28 @@ def test_lists_are_ordered_by_the_ranking_and_rated_by_the_rating_model(ratings:
     words = " ".join(sentence for section in explain_release(back) for sentence in section.sentences)
     assert "For ranking, it holds" in words
     assert "predicts no ratings" not in words
+
+
+def test_ratings_are_predicted_with_the_factors_of_the_ranking(ratings: Ratings) -> None:
+    train, held_out = ratings.split(0.2, seed=1)
+    given, none = private().fit(train), private(n_factors=0).fit(train)
+    assert 0 < given.release.n_factors <= MOST_GIVEN
+    assert none.release.n_factors == 0
+    assert evaluate(given, held_out)["rmse"] < 0.95 * evaluate(none, held_out)["rmse"]
+    assert len(given.history) == private().n_turns
+
+
+def test_rounds_of_many_people_start_from_the_factors_of_the_ranking(
+    ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpmf.methods.joint.MEASURED_FACTORS", FactorRule(1, 1, 1.0, 10.0))
+    train, held_out = ratings.split(0.2, seed=1)
+    method = private(n_epochs=1)  # too few to find them from a random start
+    public = method.public_half(train.catalogue, train.scale)
+    model = method.fit(train)
+    assert public.ratings.plan.most_factors == 1
+    assert model.release.n_factors == 1
+    assert evaluate(model, held_out)["rmse"] < 0.8 * evaluate(private(n_factors=0).fit(train), held_out)["rmse"]
 
 
 def test_there_is_one_entry_in_a_ledger(ratings: Ratings, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpmf.methods.ease.shrinkage import Array, Matrix, Spectrum, full_matrix, shrink_entries, shrink_spectrum
 
-RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
+_RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
 _EXPONENT = 0.9  # of P_kk
 _STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
@@ -63,8 +63,7 @@ def estimate(
     found = denoise(triangle, sd, counts, spectrum)
     if found is None:
         return ItemItem.nothing(len(counts))
-    mean = n_users / len(counts)
-    return closed_form(found, counts, RIDGE * mean, mean, limits)
+    return closed_form(found, counts, np.full(len(counts), n_users / len(counts)), limits)
 
 
 class Denoised(NamedTuple):
@@ -99,23 +98,25 @@ def denoise(triangle: Array, sd: float, counts: Array, spectrum: Spectrum | None
     return Denoised(S, np.maximum(np.maximum(measured, sd), np.diag(S)), vectors)
 
 
-def closed_form(found: Denoised, counts: Array, ridge: float | Array, mean: float, limits: tuple[int, int]) -> ItemItem:
+def closed_form(found: Denoised, counts: Array, means: Array, limits: tuple[int, int]) -> ItemItem:
     """Return the item-item matrix of an estimate, whose matrix is lost.
 
     Args:
         found: the estimate.
         counts: above 0: about how much people like each item.
-        ridge: what is added to the diagonal, beside a part of itself.
-        mean: of the diagonal, relative to which the least eigenvalue is.
+        means: of the diagonal, among items about as popular as each: what is added to it is relative to that.
         limits: as of `estimate`.
     """
-    ridged = found.diagonal + ridge + _DIAGONAL_RIDGE * found.diagonal
-    P, ridged = _inverse(found.matrix, ridged, _LEAST_EIGENVALUE * mean)
+    ridged = found.diagonal + _RIDGE * means + _DIAGONAL_RIDGE * found.diagonal
+    P, ridged = _inverse(found.matrix, ridged, _LEAST_EIGENVALUE * means)
     return _compact(P, ridged, counts, found.vectors, *limits)
 
 
-def _inverse(S: Matrix, diagonal: Array, least: float) -> tuple[Matrix, Array]:
-    """Return (S with another diagonal)⁻¹, and that diagonal, raised until no eigenvalue is below `least`; S is lost."""
+def _inverse(S: Matrix, diagonal: Array, least: Array) -> tuple[Matrix, Array]:
+    """Return (S with another diagonal)⁻¹, and that diagonal, raised until S is at least diag(least); S is lost.
+
+    Items of different popularity have a `least` of their own: what is little for some would be everything for others.
+    """
     from scipy.linalg.lapack import spotrf, spotri
 
     raised, step = diagonal, least

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.methods.ease.defaults import MOST_HEAD
-from dpmf.methods.ease.item_item import RIDGE, Denoised, ItemItem, closed_form
+from dpmf.methods.ease.item_item import Denoised, ItemItem, closed_form
 from dpmf.methods.ease.links import LinkedSums
 from dpmf.methods.ease.shrinkage import Array
 
 _UNSURE = 0.3  # of an estimate by links in the head, relatively: what is scaled alike for everybody fits nobody exactly
-_MOST_ALIKE = 0.95  # of the geometric mean of two diagonals: an estimate off the diagonal does not exceed this
+_MOST_ALIKE = 0.95  # of the smaller of two diagonals: hardly anybody likes a rare item together with more than itself
 _ROOT_TWO = 2.0**0.5
 Positions = NDArray[np.int32]
 
@@ -63,12 +63,11 @@ def estimate_with_links(
     values[both] = _combined(
         noisy, np.searchsorted(inside, rows[both]), np.searchsorted(inside, columns[both]), values[both], sds[both]
     )
-    most = _MOST_ALIKE * np.sqrt(diagonal[rows] * diagonal[columns])
-    S[rows, columns] = S[columns, rows] = np.minimum(values, most)
+    most = _MOST_ALIKE * np.minimum(diagonal[rows], diagonal[columns])
+    S[rows, columns] = S[columns, rows] = np.maximum(S[rows, columns], np.minimum(values, most))
     mean, mean_outside = n_users / max(len(head), 1), float(diagonal[outside].mean()) if outside.any() else np.inf
-    least = min(mean, mean_outside) if len(head) else mean_outside
-    ridge = RIDGE * np.where(outside, mean_outside, mean)
-    return items, closed_form(Denoised(S, diagonal, vectors), counts[items], ridge, least, limits)
+    means = np.where(outside, mean_outside, mean)
+    return items, closed_form(Denoised(S, diagonal, vectors), counts[items], means, limits)
 
 
 def _chosen(head: Positions, linked: LinkedSums, values: Array, n_items: int) -> Positions:

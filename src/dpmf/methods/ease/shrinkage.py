@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 BEYOND_EDGE = 1.02  # an eigenvalue counts from here on, relative to the edge of the noise
 _MOST_GROUPS, _GROUP = 8, 20_000  # of entries of about the same expected size, and the fewest in one
 _BINS, _FINE = 600, 8.0  # of a histogram; up to this many standard deviations they are narrow
+_CLEAR = 30.0  # standard deviations from 0: noise that is so much smaller does not matter
 _ROUNDS = 100  # of expectation and maximization
 _SAMPLE = 1_000_003  # entries by which groups are divided
 
@@ -99,8 +100,15 @@ def shrink_entries(residual: Matrix, sd: float, sizes: Array) -> Matrix:
 def posterior_means(noisy: NDArray[Any], sd: float) -> NDArray[Any]:
     """Return what numbers most likely were before normal noise of this standard deviation was added.
 
-    Their prior is any distribution on a grid, most likely given all of them; it begins with most of its mass at 0.
+    Their prior is any distribution on a grid, most likely given all of them; it begins with most of its mass at 0. What
+    is far beyond the noise stays as it is.
     """
+    found, unclear = noisy.copy(), noisy < _CLEAR * sd
+    found[unclear] = _posterior_means(noisy[unclear], sd)
+    return found
+
+
+def _posterior_means(noisy: NDArray[Any], sd: float) -> NDArray[Any]:
     if not len(noisy):
         return noisy
     low, high = float(noisy.min()), float(noisy.max())
