@@ -43,6 +43,7 @@ _ALS |= {"moments": "shared", "cap": None}
 _IMPLICIT: Settings = {**_ALS, "feedback": "implicit", "alpha": 1.0, "regularization": 1.0}
 _EASE: Settings = {"head": 12, "n_users": None, "feedback": "explicit", "links": False}
 _JOINT: Settings = {"n_factors": 3, "n_epochs": 2, "regularization": 0.5, "share": 0.4, "head": 12, "n_users": None}
+_JOINT |= {"links": False}
 _SGD: Settings = {"n_factors": 5, "n_epochs": 3, "learning_rate": 0.02, "regularization": 0.04, "decay": "linear"}
 _SGD |= {"initial_sd": 0.01, "storage": "float32", "validation": 0.0, "patience": 3, "seed": 3}
 _CHAIN: Settings = {

@@ -42,6 +42,7 @@ METHODS: dict[str, CertifiedMethod] = {
     "ease-implicit": EASE(head=N_ITEMS, feedback="implicit", budget=BUDGET),
     "ease-popularity": EASE(head=0, budget=BUDGET),
     "joint": Joint(n_factors=2, n_epochs=2, head=5, budget=BUDGET),
+    "joint-given": Joint(head=5, budget=BUDGET),
     "gaussian": GaussianGD(n_factors=2, n_epochs=3, budget=BUDGET),
     "sgld": SGLD(n_factors=2, n_epochs=3, sampling_rate=0.5, budget=BUDGET),
     "sketch": Sketch(n_factors=2, n_epochs=3, sampling_rate=0.5, depth=2, width=9, budget=BUDGET),

@@ -14,16 +14,22 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.errors import BudgetExceeded
+from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Answer, Inquiry
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements, new_seed
+from dpmf.methods import EASE, Joint
 from dpmf.methods.certified.conversation import StageLost
+from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.joint.defaults import MOST_GIVEN
 from dpmf.privacy import Budget
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
+from dpmf.ratings import Items, Scale
 
 from .certified_world import (
+    BUDGET,
     LEARNERS,
     METHODS,
     N_ITEMS,
@@ -182,3 +188,23 @@ def test_sums_are_right_or_the_round_is_lost(schedule: list[tuple[Any, ...]]) ->
             exact = sum(part[place] for part in parts.values()) * (8 / len(parts))
             found = noisy.values * world.steps(questions[place])
             np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-3)
+
+
+@pytest.mark.parametrize("method", [EASE(head=5, links=True, budget=BUDGET), Joint(head=5, links=True, budget=BUDGET)])
+def test_links_are_agreed_upon(method: CertifiedMethod) -> None:
+    """Everybody finds them in the titles of the catalogue: with other titles it is another agreement."""
+    names = [f"{series} {part}" for series in ("Dune", "Alien", "Emma") for part in range(4)]
+    titled, other = (
+        Agreement(method, Items.of(list(range(N_ITEMS)), titles), Scale(1, 5), n_users=8, dropouts=2, colluders=1)
+        for titles in (names, [*names[:-1], "Heat"])
+    )
+    assert any("linked pairs" in one.releases for one in titled.rounds)
+    assert titled.digest != other.digest
+
+
+def test_factors_that_the_ranking_gives_have_a_width_that_was_agreed_upon() -> None:
+    agreement = agreement_of("joint-given")
+    (biases,) = {agreement.told(number) for number, one in enumerate(agreement.rounds) if "item biases" in one.releases}
+    (factors,) = (one for one in biases if one.name == "V")
+    assert factors.shape == (N_ITEMS, MOST_GIVEN)
+    assert not any("item factors" in one.releases for one in agreement.rounds)

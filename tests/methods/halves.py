@@ -105,8 +105,15 @@ def _ease(
     return PublicEase(plan, ramp_of(facts.scale, implicit=implicit), links if linked else None)
 
 
-def _joint(facts: Facts, head: int | None, n_users: int | None = None, given: int = 0, **changes: Any) -> PublicJoint:
-    first = _ease(facts, head, n_users)
+def _joint(
+    facts: Facts,
+    head: int | None,
+    n_users: int | None = None,
+    given: int = 0,
+    linked: bool = False,
+    **changes: Any,
+) -> PublicJoint:
+    first = _ease(facts, head, n_users, linked=linked)
     known = tuple(part.what for part in first.plan.parts())
     second = PublicALS(replace(_als(facts).plan, known=known, given=given, **changes), facts.scale, facts.keys, 3)
     return PublicJoint(JointPlan(first.plan, second.plan, 0.4, facts.budget), first, second)
@@ -136,11 +143,15 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
     "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
+    "ease-linked-of-few": lambda facts: _ease(facts, None, linked=True),
     "ease-linked-of-many": lambda facts: _ease(facts, None, n_users=10**6, linked=True),
     "joint": lambda facts: _joint(facts, facts.n_items),
     "joint-declared": lambda facts: _joint(facts, 2, n_users=4),
     "joint-of-few": lambda facts: _joint(facts, None),
     "joint-given": lambda facts: _joint(facts, facts.n_items, given=3, factors=FactorRule.exactly(0)),
+    "joint-linked": lambda facts: _joint(facts, facts.n_items, linked=True),
+    "joint-linked-of-many": lambda facts: _joint(facts, None, n_users=10**6, linked=True),
+    "joint-linked-of-few": lambda facts: _joint(facts, None, linked=True),
     "joint-started": lambda facts: _joint(facts, facts.n_items, given=1),
     "gaussian": lambda facts: _gaussian(facts, "mean"),
     "gaussian-raw": lambda facts: _gaussian(facts, "raw"),

@@ -302,7 +302,6 @@ def test_damaged_packed_text_is_refused_in_one_line(tmp_path: Path, refused: Ref
     "text",
     [
         "user,item\nann,Heat\nbob,Up\n",
-        "ann,Heat\nbob,Up\n",
         "itemId;userId\nHeat;ann\nUp;bob\n",
         "user,item,date\nann,Heat,2020-01-01\nbob,Up,2020-01-02\n",
     ],
@@ -323,3 +322,12 @@ def test_one_column_is_no_table_and_ratings_are_read_where_there_are_any(text_fi
     assert Ratings.read(text_file(f"{HEADER}ann,Heat,4\n"), unrated=True).values.tolist() == [4.0]
     with pytest.raises(InvalidRatings, match="no column 'stars'"):
         Ratings.read(text_file("user,item\nann,Heat\n"), unrated=True, columns={"rating": "stars"})
+
+
+def test_whether_two_columns_have_a_header_is_asked_if_nobody_can_tell(text_file: Callable[[str], Path]) -> None:
+    path = text_file("person,product\nann,Heat\nbob,Heat\n")
+    with pytest.raises(InvalidRatings, match="header"):
+        Ratings.read(path, unrated=True)
+    assert len(Ratings.read(path, unrated=True, columns={"user": "person", "item": "product"})) == 2
+    assert len(Ratings.read(path, unrated=True, header=False)) == 3
+    assert len(Ratings.read(text_file("1,Heat\n2,Heat\n"), unrated=True)) == 2

@@ -34,6 +34,7 @@ LEAST_SIMILARITY = 0.1
 _CLOSE = 0.3  # similar enough to count as covered
 _MOST_SHARING = 100  # titles: what more of them have in common links none of them
 _MOST_PER_ITEM = 10  # links, on average; the closest are kept
+_BLOCK = 1_000  # titles that are compared with all others at a time
 _DIGITS = 6  # of a similarity: sums that were formed in another order give the same list
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"\d+(st|nd|rd|th)?|[ivx]+")
@@ -74,19 +75,26 @@ def catalogue_links(catalogue: Items) -> Links:
 
 def links_of(titles: Sequence[str]) -> Links:
     """Return the pairs of similar titles."""
-    from scipy.sparse import hstack, triu
+    from scipy.sparse import hstack
 
     plain = [html.unescape(title) for title in titles]
     both = [_rare([_phrases(one) for one in plain]), _rare([_series(one) for one in plain])]
-    features = hstack(both, format="csr") * math.sqrt(1 / len(both))
-    product = triu(features @ features.T, 1).tocoo()
+    features = (hstack(both, format="csr") * math.sqrt(1 / len(both))).tocsr()
+    blocks = [_similar(features, start) for start in range(0, max(len(titles), 1), _BLOCK)]
+    first, second, similarity = (np.concatenate(one) for one in zip(*blocks, strict=True))
+    closest = np.lexsort((second, first, -similarity))[: _MOST_PER_ITEM * len(titles)]
+    kept = np.sort(closest)  # pairs are found in ascending order
+    return Links(first[kept], second[kept], np.minimum(similarity[kept], 1.0))
+
+
+def _similar(features: csr_matrix, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """Return the similar pairs whose first title is in a block: all products at once may not fit into memory."""
+    product = (features[start : start + _BLOCK] @ features[start:].T).tocoo()
     similarity = np.round(product.data, _DIGITS)
-    found = np.flatnonzero(similarity >= LEAST_SIMILARITY)
-    closest = np.lexsort((product.col[found], product.row[found], -similarity[found]))
-    found = found[closest[: _MOST_PER_ITEM * len(titles)]]
+    found = np.flatnonzero((similarity >= LEAST_SIMILARITY) & (product.row < product.col))
     found = found[np.lexsort((product.col[found], product.row[found]))]
-    first, second = (one[found].astype(np.int32) for one in (product.row, product.col))
-    return Links(first, second, np.minimum(similarity[found], 1.0))
+    first, second = ((start + one[found]).astype(np.int32) for one in (product.row, product.col))
+    return first, second, similarity[found]
 
 
 def _words(text: str) -> list[str]:

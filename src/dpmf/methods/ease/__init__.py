@@ -77,7 +77,7 @@ class EASE(CertifiedMethod):
             whole("head", self.head, least=0, most=MOST_HEAD)
         if self.n_users is not None:
             whole("n_users", self.n_users)
-        if self.links not in (None, True, False):
+        if self.links is not None and not isinstance(self.links, bool):
             raise InvalidArgument(f"links={self.links!r} is not known: choose True or False, or leave it out")
         if self.feedback not in ("explicit", "implicit"):
             raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")

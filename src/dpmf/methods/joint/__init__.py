@@ -49,7 +49,7 @@ class Joint(CertifiedMethod):
         budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
         share: the part of the budget that the ranking gets, above 0 and below 1; the rating model gets the rest. Shares
             are of gdp², by which noise adds up. None chooses. Without a finite epsilon it means nothing.
-        head, n_users: of the ranking, as those of `EASE`.
+        head, n_users, links: of the ranking, as those of `EASE`.
         n_factors, n_epochs, regularization: of the rating model, as those of `ALS`.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the public start of the rating model.
@@ -68,6 +68,7 @@ class Joint(CertifiedMethod):
     head: int | None = None
     n_users: int | None = None
     regularization: float | None = None
+    links: bool | None = None
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
@@ -76,6 +77,8 @@ class Joint(CertifiedMethod):
         check_private(self)
         if self.share is not None and not (isinstance(self.share, int | float) and 0 < self.share < 1):
             raise InvalidArgument(f"share={self.share!r} should be a number above 0 and below 1: the ranking's part")
+        if self.budget.unit != "user":
+            raise InvalidArgument(f"unit={self.budget.unit!r}: Joint protects users, which protects ratings too")
         self._rating_model(self.budget), self._ranking(self.budget)  # each refuses what it cannot use
 
     def _rating_model(self, budget: Budget) -> ALS:
@@ -83,7 +86,7 @@ class Joint(CertifiedMethod):
         return ALS(budget=budget, **{name: getattr(self, name) for name in names})
 
     def _ranking(self, budget: Budget) -> EASE:
-        names = ("head", "n_users", "items_public", "seed", "noise_seed")
+        names = ("head", "n_users", "links", "items_public", "seed", "noise_seed")
         return EASE(budget=budget, **{name: getattr(self, name) for name in names})
 
     @property

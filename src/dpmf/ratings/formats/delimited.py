@@ -40,7 +40,7 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
     first = first_line(path)
     delimiter = options.delimiter or _find_delimiter(path, first, least=2 if options.unrated else 3)
     fields = _split_fields(path, first, delimiter)
-    header = _looks_like_header(fields, options.columns) if options.header is None else options.header
+    header = _looks_like_header(path, fields, options.columns) if options.header is None else options.header
     places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
     names = [f"c{place}" for place in range(len(fields))]
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
@@ -76,25 +76,38 @@ def _find_delimiter(path: Path, line: str, least: int) -> str:
     for delimiter in _DELIMITERS:
         if line.count(delimiter) >= least - 1:
             return delimiter
-    few = {2: "one column", 3: "fewer than three columns"}[least]
+    few = {2: "one column", 3: "fewer than three columns; without ratings, take feedback as implicit"}[least]
     raise InvalidRatings(f"{path} is not a table of ratings: its first line has {few}")
 
 
-def _looks_like_header(fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
+def _looks_like_header(path: Path, fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
     """There is a header if columns are wanted by name, or if no number stands where the rating should be.
 
-    Without a rating, there is one if it has the usual names.
+    Without a rating, there is one if it has the usual names. If it has neither those nor a number, nobody can tell: no
+    other line is looked at, because it is somebody's.
     """
     wanted = columns or {}
     if any(isinstance(place, str) for place in wanted.values()):
         return True
     if len(fields) == 2:
-        return has_usual_names(fields)
+        if has_usual_names(fields):
+            return True
+        if not any(map(_is_number, fields)):
+            raise InvalidRatings(
+                f"{path} may begin with names of columns or with somebody's item: name the columns, or say that "
+                "there is no header"
+            )
+        return False
+    place = int(wanted.get("rating", 2))
+    return not (place < len(fields) and _is_number(fields[place]))
+
+
+def _is_number(text: str) -> bool:
     try:
-        float(fields[int(wanted.get("rating", 2))])
-    except (ValueError, IndexError):
-        return True
-    return False
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 FORMAT = Format(
