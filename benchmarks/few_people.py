@@ -73,7 +73,7 @@ def _draw(ratings: Ratings, count: int, epsilon: float, n_new: int, seed: int) -
 
 def _figures(ranker: Ranker, people: People) -> list[float]:
     figures = measure_ranker(ranker, people, np.ones(people.n_items))
-    return [float(figures[name]) for name in _FIGURES]  # type: ignore[arg-type]
+    return [float(np.mean(figures[name])) for name in _FIGURES]
 
 
 if __name__ == "__main__":

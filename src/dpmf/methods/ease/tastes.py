@@ -15,7 +15,7 @@ _LEAST_POPULARITY = 0.2  # of its median: by less nothing is divided
 
 
 def taste_factors(public: PublicEase, most: int) -> NDArray[np.float32]:
-    """Return at most so many factors of all items, the largest first, shape (n_items, K); 0 for items outside the head.
+    """Return up to `most` factors of all items, the largest first, shape (n_items, K); 0 for items outside the head.
 
     An eigenvector times the root of its eigenvalue is in proportion to how popular items are, the first one most of
     all. Ratings do not grow with popularity like that, so factors are divided by its root.
