@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from dpmf.bench.turns import in_turns, median_ratio, stolen_seconds
 
 @pytest.fixture
 def stolen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return how much is stolen in the turns to come; nothing in those after."""
+    """Return how much is stolen in the turns to come, nothing in those after; every look at the clock is a second."""
     amounts, total = list[float](), 0.0
     calls = count()
 
@@ -24,7 +25,9 @@ def stolen(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             total += amounts.pop(0)
         return total
 
+    ticks = count()
     monkeypatch.setattr(turns, "stolen_seconds", so_far)
+    monkeypatch.setattr(turns, "time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     return amounts
 
 
