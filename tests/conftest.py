@@ -194,13 +194,20 @@ def signalled(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Comma
     """
 
     def run(
-        *arguments: object, number: int = signal.SIGKILL, kind: str, start: str, n: int = 1, after: bool = False
+        *arguments: object,
+        number: int = signal.SIGKILL,
+        kind: str,
+        start: str,
+        n: int = 1,
+        after: bool = False,
+        scratch: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
         place = [int(number), kind, start, n, after]
         words = [sys.executable, "-c", _SIGNALLED, *map(str, (*place, *arguments))]
-        scratch = {**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("scratch"))}  # where a kill may leave something
+        folder = tmp_path_factory.mktemp("scratch") if scratch is None else scratch  # where a kill may leave something
+        environment = {**os.environ, "TMPDIR": str(folder)}
         return subprocess.run(
-            words, cwd=tmp_path, env=scratch, capture_output=True, text=True, timeout=HANG, check=False
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANG, check=False
         )
 
     return run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import struct
 from pathlib import Path
@@ -19,11 +20,14 @@ from dpmf.errors import DamagedFile, InvalidArgument
 from dpmf.files import (
     check_replaceable,
     dump_json,
+    is_sealed,
     load_tensors,
     new_folder,
     read_json,
     save_tensors,
+    sealed,
     sha256_of,
+    write_at,
     write_text,
 )
 
@@ -129,10 +133,44 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_take_its_place(
             raise OSError(5, "Input/output error")
         return rename(path, target)
 
+    monkeypatch.setattr(files, "_swap", lambda *_: False)
     monkeypatch.setattr(Path, "replace", fail_for_new)
     with pytest.raises(OSError, match="Input/output"), new_folder(tmp_path / "out", may_replace=["x"]) as work:
         (work / "x").write_text("new")
     assert content_of(tmp_path) == {"out/x": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("swaps", [True, False])
+def test_what_is_replaced_is_never_missing_for_good(
+    swaps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for content in ("1", "2"):
+        with new_folder(tmp_path / "out", may_replace=["x"]) as work:
+            (work / "x").write_text(content)
+    if not swaps:
+        monkeypatch.setattr(files, "_swap", lambda *_: False)
+    killed = RuntimeError("as if killed here")
+
+    def remove(path: Path, **_: object) -> None:
+        raise killed
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    if not swaps:
+        rename = Path.replace
+        monkeypatch.setattr(Path, "replace", lambda path, to: rename(path, to) if path.name == "out" else remove(path))
+    with pytest.raises(RuntimeError), new_folder(tmp_path / "out", may_replace=["x"]) as work:
+        (work / "x").write_text("3")
+    monkeypatch.undo()
+    if swaps:  # one step: the new folder is there, and what is left of the old one is hidden
+        assert (tmp_path / "out" / "x").read_text() == "3"
+    else:  # two steps: the old folder is back as soon as anybody writes there
+        with pytest.raises(KeyError), new_folder(tmp_path / "out", may_replace=["x"]):
+            raise KeyError
+        assert (tmp_path / "out" / "x").read_text() == "2"
+    with new_folder(tmp_path / "out", may_replace=["x"]) as work:
+        (work / "x").write_text("4")
+    assert content_of(tmp_path) == {"out/x": "4"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -242,6 +280,18 @@ def test_tensors_must_be_exactly_those_expected(tmp_path: Path) -> None:
         load_tensors(tmp_path / "y.safetensors", ["a"])
 
 
+def test_a_number_that_json_does_not_have_breaks_a_seal() -> None:
+    assert not is_sealed({**sealed({"a": 1}), "a": float("nan")})
+
+
+def test_all_bytes_are_written_if_the_system_takes_only_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda handle, content, offset: whole(handle, content[:3], offset))
+    with (tmp_path / "x").open("w+b") as file:
+        write_at(file.fileno(), memoryview(b"0123456789"), 2)
+    assert (tmp_path / "x").read_bytes() == b"\0\x000123456789"
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
@@ -254,3 +304,9 @@ def test_a_field_that_is_there_twice_is_refused(text: str, tmp_path: Path) -> No
     (tmp_path / "twice.json").write_text(text)
     with pytest.raises(DamagedFile, match="a field is there twice"):
         read_json(tmp_path / "twice.json")
+
+
+def test_a_missing_folder_is_named_and_not_the_temporary_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="No such folder") as caught:
+        write_text(tmp_path / "nowhere" / "file", "1")
+    assert caught.value.filename == str(tmp_path / "nowhere")

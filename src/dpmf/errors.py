@@ -13,6 +13,10 @@ from __future__ import annotations
 class DpmfError(Exception):
     """Base of all errors that dpmf raises on purpose."""
 
+    def __str__(self) -> str:
+        """Return one line, even if what is wrong has several."""
+        return " ".join(super().__str__().splitlines())
+
 
 class InvalidArgument(DpmfError, ValueError):
     """An argument has a value that cannot be used."""
@@ -27,7 +31,7 @@ class UnknownId(DpmfError, KeyError):
 
     def __str__(self) -> str:
         """Return the message itself: KeyError would print its repr."""
-        return str(self.args[0])
+        return " ".join(str(self.args[0]).splitlines())
 
 
 class DamagedFile(DpmfError):

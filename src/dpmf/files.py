@@ -1,7 +1,8 @@
 """Files that are either whole or not there: atomic writes, checksums, JSON and tensors.
 
 Everything is written under a temporary name in the same folder, flushed to the disk and renamed, so that a crash, a
-full disk or Ctrl-C leaves the old file or none, never half of one.
+full disk or Ctrl-C leaves the old file or none, never half of one. Temporary names that a kill left behind are removed
+by whoever writes the same file next.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -28,8 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.temporary import claimed_file, claimed_folder, remove_leftovers
 
 _CHUNK = 1 << 20
+_DISPLACED = ".replaced"  # ends the name of a folder whose place is being taken, where folders cannot be swapped
 
 
 def write_text(path: Path, text: str) -> None:
@@ -39,17 +42,20 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file atomically."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    if not path.parent.is_dir():  # or the message would name a temporary file
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
+    remove_leftovers(path.parent, _hidden(path))
+    with claimed_file(path.parent, f".{path.name}.") as (temporary, handle):
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(handle)
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     _flush_folder(path.parent)
 
 
@@ -66,31 +72,37 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
     path = Path(os.path.abspath(path))  # noqa: PTH100  (resolve() would follow a link and replace its target)
     check_replaceable(path, may_replace)
     path.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
-        yield work
-        for file in work.rglob("*"):
-            if file.is_file():
-                _flush(file)
-        work.chmod(mode & ~_umask())
-        if path.exists():
-            _exchange(work, path)
-        else:
-            work.replace(path)
-        _flush_folder(path.parent)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
+    _restore_displaced(path)
+    remove_leftovers(path.parent, _hidden(path))
+    with claimed_folder(path.parent, f".{path.name}.") as work:
+        try:
+            yield work
+            for file in work.rglob("*"):
+                if file.is_file():
+                    _flush(file)
+            work.chmod(mode & ~_umask())
+            if path.exists():
+                _exchange(work, path)
+            else:
+                work.replace(path)
+            _flush_folder(path.parent)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+
+def _hidden(path: Path) -> str:
+    """Return how temporary names of a file or folder begin, as a regular expression."""
+    return re.escape(f".{path.name}.")
 
 
 def _exchange(new: Path, path: Path) -> None:
-    """Put a folder in the place of another, which is removed."""
-    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-    try:
-        path.replace(old)
-    except BaseException:
-        old.rmdir()
-        raise
+    """Put a folder in the place of another, which is removed; there is one under that name at any moment."""
+    if _swap(new, path):
+        shutil.rmtree(new)
+        return
+    old = path.with_name(f".{path.name}{_DISPLACED}")
+    path.replace(old)
     try:
         new.replace(path)
     except BaseException:
@@ -99,21 +111,42 @@ def _exchange(new: Path, path: Path) -> None:
     shutil.rmtree(old)
 
 
+def _restore_displaced(path: Path) -> None:
+    """Finish what a kill has cut short where folders cannot be swapped: the old one is back, or removed."""
+    old = path.with_name(f".{path.name}{_DISPLACED}")
+    if old.is_dir() and path.exists():
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.is_dir():
+        old.replace(path)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; return False where the system, or the file system, cannot."""
+    import ctypes
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
+    if rename is None:
+        return False
+    here, swapping = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), swapping) == 0)
+
+
 @contextlib.contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
     """Yield a new folder among the temporary files, for its owner alone, that is removed when the block ends.
 
     Ctrl-C while it is being removed does not leave the rest behind: the removal then starts over.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"dpmf-{purpose}-"))
-    try:
+    remove_leftovers(Path(tempfile.gettempdir()), "dpmf-[a-z]+-")
+    with claimed_folder(Path(tempfile.gettempdir()), f"dpmf-{purpose}-") as folder:
         try:
-            yield folder
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        if folder.exists():
-            shutil.rmtree(folder)
+            if folder.exists():
+                shutil.rmtree(folder)
 
 
 def scratch_file(folder: Path) -> IO[bytes]:
@@ -127,6 +160,21 @@ def scratch_file(folder: Path) -> IO[bytes]:
         if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM):
             raise
         return tempfile.TemporaryFile(buffering=_CHUNK)
+
+
+def reserve(file: IO[bytes], size: int) -> None:
+    """Give a file its size on the disk, so that a full disk is an error now, and not a crash where it is mapped."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
+
+
+def write_at(handle: int, content: memoryview, offset: int) -> None:
+    """Write all bytes at a place of a file: the system may write some of them only, as where a disk is nearly full."""
+    done = 0
+    while done < len(content):
+        done += os.pwrite(handle, content[done:], offset + done)
 
 
 def check_replaceable(path: Path, may_replace: Collection[str]) -> None:
@@ -173,7 +221,10 @@ def is_sealed(facts: Mapping[str, Any]) -> bool:
     >>> is_sealed(sealed({"a": 1})), is_sealed({**sealed({"a": 1}), "a": 2})
     (True, False)
     """
-    return facts.get("digest") == digest_of({name: value for name, value in facts.items() if name != "digest"})
+    try:
+        return facts.get("digest") == digest_of({name: value for name, value in facts.items() if name != "digest"})
+    except ValueError:  # a number that JSON does not have
+        return False
 
 
 def read_json(path: Path) -> Any:

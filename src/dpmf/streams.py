@@ -50,11 +50,14 @@ def id_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """
     if ids.dtype.kind in "iu":
         return mix(ids.astype(np.int64).view(np.uint64))
-    texts = [str(one) for one in ids]
-    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
-    keys = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-    numbers = {place: number for place, text in enumerate(texts) if (number := as_integer(text)) is not None}
-    keys[list(numbers)] = mix(np.array(list(numbers.values()), np.int64).view(np.uint64))
+    named = [str(one) for one in ids]
+    numbers = [as_integer(one) for one in named]
+    spelt = np.array([number is not None for number in numbers], np.bool_)
+    keys = np.empty(len(ids), np.uint64)
+    keys[spelt] = mix(np.array([number for number in numbers if number is not None], np.int64).view(np.uint64))
+    texts = [one.encode("utf-8", "surrogatepass") for one, number in zip(named, numbers, strict=True) if number is None]
+    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    keys[~spelt] = np.frombuffer(digests, dtype="<u8")
     return keys
 
 

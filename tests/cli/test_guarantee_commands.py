@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmf.files import digest_of
+from dpmf.methods import ALS
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.privacy.ledger import Ledger
+from dpmf.ratings.synthetic import make
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -62,12 +64,57 @@ def test_an_honest_release_verifies(command: Command, folder: Path) -> None:
     done = command("verify", folder, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
-    assert list(report) == ["epsilon", "delta", "recomputed_epsilon", "certified", "ok", "signed"]
+    assert list(report) == ["epsilon", "delta", "recomputed_epsilon", "certified", "ok", "plan", "signed", "warning"]
     assert (report["delta"], report["certified"], report["ok"], report["signed"]) == (1e-6, True, True, False)
     assert report["epsilon"] == pytest.approx(report["recomputed_epsilon"], abs=2e-6)
     shown = command("verify", folder).stdout
     for words in ("checksums agree", "certified", "the events cost what is stated", "trusted as written"):
         assert words in shown
+    assert report["plan"] is None
+    assert "not rebuilt, because an older version of dpmf wrote the release" in shown
+
+
+def test_a_release_is_compared_with_the_plan_of_its_method(command: Command, tmp_path: Path) -> None:
+    folder, event = tmp_path / "release", GaussianEvent("item sums", 100.0, 1, 1)
+    ALS(n_factors=1, n_epochs=1, budget=Budget(5.0)).fit(make(60, 30), n_threads=1).release.save(folder)
+    assert json.loads(command("verify", folder, "--json").stdout)["plan"] is True
+    assert "account for everything in the release" in command("verify", folder).stdout
+    cheap = Guarantee.certified_by(Budget(1.0), [event], releases=["item factors"])
+    edit(folder, lambda facts: facts.update(guarantee=cheap.to_json()), seal=True)
+    done = command("verify", folder, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["ok"], report["plan"], report["certified"]) == (1, False, False, False)
+    assert "'item sums' is not among what its method releases; do not trust it" in done.stderr
+    assert done.stderr.count("\n") == 1
+    for order in ("explain", "verify"):
+        done = command(order, folder)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    edit(folder, lambda facts: facts["configuration"].pop("plan"), seal=True)
+    assert "it has 30 items, and its events released 1 numbers" in command("verify", folder).stderr
+
+
+def test_a_large_delta_is_warned_about_wherever_epsilon_is_printed(
+    command: Command, release: Release, tmp_path: Path
+) -> None:
+    loose = Guarantee.certified_by(Budget(1.0, 0.01), [EVENT], releases=["item factors"])
+    replace(release, guarantee=loose).save(tmp_path / "loose")
+    words = "delta=0.01 is too large: publishing the ratings of one person in 100 would be within it"
+    for order in ("verify", "explain"):
+        assert words in " ".join(command(order, tmp_path / "loose").stdout.split())
+        assert words in json.loads(command(order, tmp_path / "loose", "--json").stdout)["warning"]
+    configuration = {**release.configuration, "n_users": 2_000_000}
+    replace(release, guarantee=PROMISE, configuration=configuration).save(tmp_path / "many")
+    words = "delta=1e-06 is too large for about 2,000,000 users"
+    for order in ("verify", "explain"):
+        assert words in " ".join(command(order, tmp_path / "many").stdout.split())
+    assert words in json.loads(command("verify", tmp_path / "many", "--json").stdout)["warning"]
+    Ledger(tmp_path / "ledger.json", Budget(1.0, 0.01))
+    assert "is too large" in command("ledger", tmp_path / "ledger.json").stdout
+    trained = command("train", "synthetic", "--method", "als", "--epsilon", 5, "--delta", 0.001, "--epochs", 1)
+    assert "WARNING: delta=0.001 is too large" in " ".join(trained.stdout.split())
+    refused = command("train", "synthetic", "--epsilon", 5, "--delta", 0.5)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "delta=0.5 should be above 0 and below a half" in refused.stderr
 
 
 def test_a_wrong_epsilon_fails_loudly(command: Command, folder: Path) -> None:

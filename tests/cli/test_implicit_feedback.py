@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -48,3 +49,44 @@ def test_sgd_refuses_implicit_feedback_in_one_line(command: Command, data_folder
     assert done.returncode != 0
     assert "sgd learns from ratings only, take --method als" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_counts_from_training_to_recommendations(answer: Answer, command: Command) -> None:
+    draw = random.Random(3)
+    rows = [(user, item, draw.choice([1, 2, 9])) for user in range(40) for item in draw.sample(range(20), 8)]
+    Path("items.csv").write_text("item\n" + "".join(f"{item}\n" for item in range(20)))
+    Path("plays.csv").write_text("user,track,plays\n" + "".join(f"{u},{i},{count}\n" for u, i, count in rows))
+    Path("log.csv").write_text("user,track\n" + "".join(f"{u},{i}\n" * count for u, i, count in reversed(rows)))
+    Path("rated.csv").write_text("user,track,rating\n" + "".join(f"{u},{i},{count}\n" for u, i, count in rows))
+    Path("once.csv").write_text("user,track\n" + "".join(f"{u},{i}\n" for u, i, _ in rows))
+    Path("mine.csv").write_text("item,count\n1,9\n2,1\n2,3\n")
+    Path("have.csv").write_text("item,rating\n1,5\n2,anything\n")
+    found, columns = {}, ["--columns", "item=track"]
+    for data in ("plays.csv", "log.csv", "rated.csv"):
+        train = ["train", data, *columns, "--feedback", "implicit", "--epsilon", "inf", "--items", "items.csv"]
+        report = answer(*train, "--out", data.removesuffix(".csv"))
+        assert report["method"] == "ease"
+        lists = [answer("recommend", data.removesuffix(".csv"), "--ratings", file) for file in ("mine.csv", "have.csv")]
+        assert (lists[0] != lists[1]) == (data != "rated.csv")  # where ratings are not looked at, nor counts
+        found[data] = lists
+    assert found["plays.csv"] == found["log.csv"] != found["rated.csv"]
+    figures = [answer("evaluate", "plays", data, *columns) for data in ("rated.csv", "once.csv", "plays.csv")]
+    assert figures[0] == figures[1] != figures[2]
+    for bad, message in (("1,0", "the count 0 of '1' is not a number above 0"), ("1,x", "count 1 should be an item")):
+        Path("bad.csv").write_text(f"item,count\n{bad}\n")
+        done = command("recommend", "plays", "--ratings", "bad.csv")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert message in done.stderr
+
+
+def test_counts_are_refused_where_ratings_are_learnt_from(command: Command, data_folder: Path) -> None:
+    Path("plays.csv").write_text("user,item,plays\n1,1,4\n1,2,3\n2,1,5\n")
+    message = "these are counts, not ratings: take feedback as implicit"
+    for words in ("train plays.csv --method als --epsilon inf", "simulate plays.csv --epsilon 1 --items-public"):
+        done = command(*words.split())
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert message in done.stderr
+    command("train", data_folder, "--method", "sgd", "--factors", 1, "--epochs", 1, "--out", "release")
+    done = command("evaluate", "release", "plays.csv")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "plays.csv has counts, not ratings" in done.stderr

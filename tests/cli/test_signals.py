@@ -31,7 +31,9 @@ def watch(event, arguments):
     if sent:
         if event in ("shutil.rmtree", "os.remove", "os.rmdir", "os.scandir"):
             strike()
-    elif event == place and "dpmf-train-" in str(arguments[0]):
+    elif event == place and "dpmf-train-" in (
+        os.path.dirname(str(arguments[0])) if place == "open" else str(arguments[0])
+    ):
         strike()
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

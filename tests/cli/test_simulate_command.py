@@ -63,7 +63,7 @@ def test_certified_against_both(command: Command, data_folder: Path, tmp_path: P
     assert "more than the cap" in again.stderr
     assert set(report) >= RELIED_ON
     assert (report["mode"], report["certified"], report["unit"], report["delta"]) == ("certified", True, "user", 1e-6)
-    assert report["method"] == "als"
+    assert report["method"] == "joint"  # as in training
     assert "Against the third party" in report["against_third_party"]
     assert "certified" in report["against_recommender"]
     verdict = json.loads(command("verify", out, "--json").stdout)

@@ -169,3 +169,26 @@ def test_holding_out_the_last_ratings(answer: Answer, tmp_path: Path) -> None:
     (tmp_path / "timed.csv").write_text("user,item,rating,timestamp\n" + "\n".join(rows) + "\n")
     words = ["timed.csv", "--method", "sgd", "--epochs", 1, "--split", "last", "--holdout", 2]
     assert answer("train", *words)["rmse"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--factors", 3, "--set", "n_factors=2"], "--factors and --set n_factors are the same: give one of them"),
+        (["--epochs", 3, "--set", "n_epochs=2"], "--epochs and --set n_epochs are the same"),
+        (["--seed", 0, "--set", "seed=2"], "--seed and --set seed are the same"),
+        (["--items-public", "--set", "items_public=true"], "--items-public and --set items_public are the same"),
+        (["--mode", "certified", "--set", "mode=certified"], "--mode and --set mode are the same"),
+        (["--feedback", "implicit", "--set", "feedback=explicit"], "--feedback and --set feedback are the same"),
+        (["--set", "seed=1", "--set", "seed=2"], "--set seed is given twice"),
+    ],
+)
+def test_a_setting_is_given_once(command: Command, data_folder: Path, given: list[Any], message: str) -> None:
+    done = command("train", data_folder, "--method", "als", "--epsilon", "inf", *given)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert message in done.stderr
+
+
+def test_one_factor_is_not_several(command: Command, data_folder: Path) -> None:
+    shown = command("train", data_folder, "--method", "sgd", "--factors", 1, "--epochs", 1).stdout
+    assert "1 epoch with 1 factor in " in " ".join(shown.split())

@@ -9,7 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -24,6 +24,7 @@ from dpmf.engine.store import StoredRatings
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.methods import Method
 from dpmf.methods.base import RunOptions
+from dpmf.methods.certified.planned import PLAN
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.ratings import Ratings
 from dpmf.ratings.store.pieces import MemorySource
@@ -164,9 +165,14 @@ RELEASES["joint certified, noisy sums"] = partial(_sums, Joint(**_JOINT, **_SEED
 
 
 def digest(release: Release | bytes) -> str:
-    """Return a digest of the two files of a release, or of whatever stands for one."""
+    """Return a digest of the two files of a release, or of whatever stands for one.
+
+    What the plan was made from is left out: it is about how a release is checked, not about what was learnt.
+    """
     if isinstance(release, bytes):
         return sha256(release).hexdigest()[:32]
+    configuration = {name: value for name, value in release.configuration.items() if name != PLAN}
+    release = replace(release, configuration=configuration)
     with TemporaryDirectory() as folder:
         release.save(Path(folder) / "release")
         files = sorted((Path(folder) / "release").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import signal
@@ -20,10 +21,12 @@ from dpmf.engine import layout
 from dpmf.engine.checkpoints import Snapshots
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.store import StoredRatings
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
+from dpmf.files import dump_json, read_json
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
+from dpmf.temporary import SUFFIX
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -88,8 +91,57 @@ def test_a_disk_that_fills_up_costs_the_newest_snapshot_only(
         patch.setattr(Snapshots, "latest", lambda *_, **__: None)
         with pytest.raises(OSError, match=r"No space left on device: .*state\.safetensors"):
             method.fit(on_disk, checkpoint=plan)
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["SENSITIVE", "epoch-000002"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "SENSITIVE", "epoch-000002"]
     assert same_bits(method.fit(on_disk, checkpoint=plan), method.fit(ratings))
+
+
+def test_every_bit_of_a_snapshot_counts(tmp_path: Path, ratings: Ratings) -> None:
+    method, plan = SGD(n_factors=4, n_epochs=3), Checkpoint(tmp_path / "run", resume=True)
+    expected = method.fit(ratings, checkpoint=plan)
+    path = tmp_path / "run" / "epoch-000003" / "state.json"
+    content = path.read_bytes()
+    for place in range(8 * len(content) - 3, 0, -101):
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with contextlib.suppress(DpmfError):
+            found = method.fit(ratings, checkpoint=plan)
+            assert same_bits(found, expected)  # it was a space, or the name of the digest
+            assert found.history == expected.history
+
+
+def test_partial_snapshots_of_killed_runs_are_removed(tmp_path: Path, ratings: Ratings) -> None:
+    left = [tmp_path / "run" / f".epoch-00000{epoch}.abcd_123{SUFFIX}" for epoch in (1, 2, 9)]
+    for folder in left:
+        folder.mkdir(parents=True)
+        (folder / "state.safetensors").write_text("profiles")
+    method, plan = SGD(n_factors=4, n_epochs=2), Checkpoint(tmp_path / "run", resume=True)
+    method.fit(ratings, checkpoint=plan)
+    left[0].mkdir()
+    method.fit(ratings, checkpoint=plan)  # writes no snapshot
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "SENSITIVE", "epoch-000002"]
+
+
+def test_a_snapshot_of_an_earlier_version_has_no_digest(tmp_path: Path, ratings: Ratings) -> None:
+    method, plan = SGD(n_factors=4, n_epochs=3), Checkpoint(tmp_path / "run", resume=True)
+    expected = method.fit(ratings, checkpoint=plan)
+    path = tmp_path / "run" / "epoch-000003" / "state.json"
+    facts = read_json(path)
+    del facts["digest"]
+    path.write_text(dump_json(facts))
+    assert same_bits(method.fit(ratings, checkpoint=plan), expected)
+
+
+def test_a_run_keeps_others_from_its_checkpoint(tmp_path: Path, ratings: Ratings) -> None:
+    method, refused = SGD(n_factors=4, n_epochs=2), []
+
+    def intrude(_: object) -> None:
+        with pytest.raises(InvalidArgument, match="another process is using") as caught:
+            method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))
+        refused.append(caught)
+
+    method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run"), callbacks=[intrude])
+    assert len(refused) == 2
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path, ratings: Ratings) -> None:
@@ -147,6 +199,7 @@ def test_damaged_facts_are_refused(tmp_path: Path, ratings: Ratings, damage: Cal
     file = next(tmp_path.glob("run/epoch-*/state.json"))
     facts = json.loads(file.read_text())
     damage(facts)
+    facts.pop("digest", None)  # as an earlier version wrote it
     file.write_text(json.dumps(facts))
     with pytest.raises(DamagedFile, match="damaged"):
         method.fit(ratings, checkpoint=Checkpoint(tmp_path / "run", resume=True))

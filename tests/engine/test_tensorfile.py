@@ -95,6 +95,7 @@ def described(**changed: object) -> dict[str, object]:
         file_of([]),
         file_of({"a": 1}),
         file_of(described(shape=[9])),
+        file_of(described(shape=[float("inf")])),
         file_of(described(shape=[-1], data_offsets=[4, 0])),
         file_of(described(data_offsets=[-4, 0])),
         file_of(described(data_offsets=[1, 5])),

@@ -40,6 +40,7 @@ METHODS: dict[str, CertifiedMethod] = {
     "als-implicit": ALS(n_factors=2, n_epochs=2, feedback="implicit", budget=BUDGET),
     "ease": EASE(head=5, budget=BUDGET),
     "ease-implicit": EASE(head=N_ITEMS, feedback="implicit", budget=BUDGET),
+    "ease-counts": EASE(head=5, feedback="implicit", budget=BUDGET),
     "ease-popularity": EASE(head=0, budget=BUDGET),
     "joint": Joint(n_factors=2, n_epochs=2, head=5, budget=BUDGET),
     "joint-given": Joint(head=5, budget=BUDGET),
@@ -75,6 +76,7 @@ def agreement_of(
     scale: Scale = Scale(1, 5),  # noqa: B008
     **people: int,
 ) -> Agreement:
+    scale = Scale.of_counts() if method == "ease-counts" else scale
     method = LEARNERS[method] if isinstance(method, str) else method
     usual = {"n_users": 8, "dropouts": 2, "colluders": 1}
     return Agreement(method, Items.of(list(range(n_items))), scale, **{**usual, **people})

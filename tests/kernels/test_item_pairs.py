@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.item_pairs import (
+    Ramp,
     add_item_pairs,
     add_preferences,
     item_pairs_reference,
@@ -24,7 +25,7 @@ from dpmf.kernels.item_pairs import (
 )
 
 N_ITEMS, STEPS = 6, 2.0**40
-RAMP, ALIKE = (2.0, 5.0), (-math.inf, -math.inf)
+RAMP, ALIKE, COUNTS = Ramp(2.0, 5.0), Ramp(-math.inf, -math.inf), Ramp(-2.0, 6.0, counts=True)
 EVERYTHING = np.arange(N_ITEMS, dtype=np.int32)
 SUMS = pytest.mark.parametrize("pairs", [False, True], ids=["items", "pairs"])
 
@@ -37,7 +38,7 @@ def person(rated: Sequence[tuple[int, float]]) -> Csr:
 def sums_of(
     own: Csr,
     pairs: bool,
-    ramp: tuple[float, float] = RAMP,
+    ramp: Ramp = RAMP,
     places: NDArray[np.int32] = EVERYTHING,
     share: float = 1.0,
     steps: float = STEPS,
@@ -46,7 +47,7 @@ def sums_of(
     n_rows, n_people = int(places.max(initial=-1)) + 1, len(own.indptr) - 1
     sums = np.zeros(n_rows * (n_rows + 1) // 2 if pairs else n_rows, np.int64)
     add = add_item_pairs if pairs else add_preferences
-    add(own, 0, n_people, *ramp, places, np.full(n_people, share), steps, sums)
+    add(own, 0, n_people, ramp, places, np.full(n_people, share), steps, sums)
     return sums
 
 
@@ -62,9 +63,23 @@ def matrix_of(triangle: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
 
 def test_weights_rise_with_ratings() -> None:
     values = [-1e30, 1.0, 2.0, 3.5, 5.0, 9.0, math.inf, -math.inf, math.nan]
-    assert [preference(one, *RAMP) for one in values] == [0, 0, 0, 0.5, 1, 1, 1, 0, 0]
-    assert [preference(one, *ALIKE) for one in values] == [1, 1, 1, 1, 1, 1, 1, 1, 0]
-    assert [preference(one, 5.0, 5.0) for one in (1.0, 5.0)] == [0, 1]  # a ramp without a slope
+    assert [preference(one, RAMP) for one in values] == [0, 0, 0, 0.5, 1, 1, 1, 0, 0]
+    assert [preference(one, ALIKE) for one in values] == [1, 1, 1, 1, 1, 1, 1, 1, 0]
+    assert [preference(one, Ramp(5.0, 5.0)) for one in (1.0, 5.0)] == [0, 1]  # a ramp without a slope
+
+
+def test_weights_rise_with_the_logarithm_of_counts_up_to_a_limit() -> None:
+    values = [1.0, 2.0, 4.0, 16.0, 64.0, 65.0, 1e30, math.inf]
+    assert [preference(one, COUNTS) for one in values] == [0.25, 0.375, 0.5, 0.75, 1, 1, 1, 1]
+    assert [preference(one, COUNTS) for one in (0.01, 1e-45)] == [0.25, 0.25]  # had at all is had once
+    assert [preference(one, COUNTS) for one in (0.0, -1.0, -math.inf, math.nan)] == [0, 0, 0, 0]
+
+
+@SUMS
+def test_counts_of_one_are_as_good_as_none(pairs: bool) -> None:
+    once = [person([(item, 1) for item in items]) for items in ((0, 1, 2), (1, 4, 5), range(N_ITEMS))]
+    for own in once:
+        assert (sums_of(own, pairs, COUNTS) == sums_of(own, pairs, ALIKE)).all()
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
@@ -76,8 +91,8 @@ def test_sums_are_those_of_the_references(share: float) -> None:
     own = Csr(indptr, np.concatenate(people).astype(np.int32), np.concatenate(values).astype(np.float32))
     popularity, products = np.zeros(N_ITEMS), np.zeros((N_ITEMS, N_ITEMS))
     for items, rated in zip(people, values, strict=True):
-        popularity[items] += share * preferences_reference(rated, *RAMP)
-        products[np.ix_(items, items)] += share * item_pairs_reference(rated, *RAMP)
+        popularity[items] += share * preferences_reference(rated, *RAMP[:2])
+        products[np.ix_(items, items)] += share * item_pairs_reference(rated, *RAMP[:2])
     np.testing.assert_allclose(sums_of(own, False, share=share) / STEPS, popularity, atol=1e-5)
     np.testing.assert_allclose(matrix_of(sums_of(own, True, share=share), N_ITEMS), products, atol=1e-5)
 
@@ -85,7 +100,7 @@ def test_sums_are_those_of_the_references(share: float) -> None:
 def test_pairs_are_of_the_head_alone_and_scaled_there() -> None:
     head = np.array([-1, 0, -1, 1, -1, -1], np.int32)
     own = person([(0, 5), (1, 5), (3, 3.5), (4, 5)])
-    expected = item_pairs_reference(np.array([5, 3.5]), *RAMP)
+    expected = item_pairs_reference(np.array([5, 3.5]), *RAMP[:2])
     np.testing.assert_allclose(matrix_of(sums_of(own, True, places=head), 2), expected, atol=1e-5)
 
 
@@ -123,7 +138,8 @@ def test_the_bound_is_nearly_reached(pairs: bool) -> None:
 wild = st.one_of(st.floats(width=32), st.sampled_from([1.0, 2.0, 2.0000002, 5.0, 3e38, 1e-45, math.nan, math.inf]))
 anybody = st.lists(st.tuples(st.integers(-2, N_ITEMS + 2), wild), max_size=15)
 orderly = st.lists(wild, max_size=N_ITEMS).map(lambda values: list(enumerate(values)))
-ramps = st.sampled_from([RAMP, ALIKE, (0.0, 1e-30), (-1e30, 1e30), (5.0, 5.0), (1.0, math.nextafter(1.0, 2.0))])
+steep = [(0.0, 1e-30), (-1e30, 1e30), (5.0, 5.0), (1.0, math.nextafter(1.0, 2.0))]
+ramps = st.sampled_from([RAMP, ALIKE, COUNTS, *(Ramp(*one) for one in steep), *(Ramp(*one, True) for one in steep)])
 heads = st.sets(st.integers(0, N_ITEMS - 1), min_size=1)
 shares = st.one_of(st.just(1.0), st.floats(0, 1))
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
+from dpmf.kernels.item_pairs import Ramp
 from dpmf.kernels.linked_pairs import MASS, add_linked_pairs, linked_pairs_reference
 
 N_ITEMS, STEPS = 6, 2.0**40
-RAMP, ALIKE = (2.0, 5.0), (-math.inf, -math.inf)
+RAMP, ALIKE, COUNTS = Ramp(2.0, 5.0), Ramp(-math.inf, -math.inf), Ramp(-2.0, 6.0, counts=True)
 Pairs = dict[tuple[int, int], float]
 SOME: Pairs = {(0, 1): 1.0, (0, 4): 0.5, (1, 4): 0.3, (3, 5): 0.8}
 
@@ -40,13 +41,13 @@ def linked_of(pairs: Pairs) -> Csr:
 def sums_of(
     own: Csr,
     pairs: Pairs = SOME,
-    ramp: tuple[float, float] = RAMP,
+    ramp: Ramp = RAMP,
     share: float = 1.0,
     steps: float = STEPS,
 ) -> NDArray[np.int64]:
     """Return what everybody adds, each with the same share."""
     n_people, sums = len(own.indptr) - 1, np.zeros(len(pairs) + 1, np.int64)
-    add_linked_pairs(own, 0, n_people, *ramp, linked_of(pairs), np.full(n_people, share), steps, sums)
+    add_linked_pairs(own, 0, n_people, ramp, linked_of(pairs), np.full(n_people, share), steps, sums)
     return sums
 
 
@@ -108,7 +109,8 @@ def test_the_bound_is_nearly_reached() -> None:
 wild = st.one_of(st.floats(width=32), st.sampled_from([1.0, 2.0, 2.0000002, 5.0, 3e38, 1e-45, math.nan, math.inf]))
 anybody = st.lists(st.tuples(st.integers(-2, N_ITEMS + 2), wild), max_size=15)
 orderly = st.lists(wild, max_size=N_ITEMS).map(lambda values: list(enumerate(values)))
-ramps = st.sampled_from([RAMP, ALIKE, (0.0, 1e-30), (-1e30, 1e30), (5.0, 5.0), (1.0, math.nextafter(1.0, 2.0))])
+steep = [(0.0, 1e-30), (-1e30, 1e30), (5.0, 5.0), (1.0, math.nextafter(1.0, 2.0))]
+ramps = st.sampled_from([RAMP, ALIKE, COUNTS, *(Ramp(*one) for one in steep), *(Ramp(*one, True) for one in steep)])
 links = st.dictionaries(
     st.sampled_from(list(combinations(range(N_ITEMS), 2))), st.sampled_from([1.0, 0.3, 1e-3, 1e-30, 0.0])
 )

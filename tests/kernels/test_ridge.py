@@ -84,3 +84,18 @@ def test_the_reference_is_the_minimum() -> None:
     for direction in np.eye(5):
         assert objective(best + 1e-3 * direction) > objective(best)
         assert objective(best - 1e-3 * direction) > objective(best)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_factors_of_any_size_that_is_told_can_be_fitted(size: float) -> None:
+    rng = np.random.default_rng(0)
+    for n_factors in (4, 16):
+        counts = rng.integers(1, 20, 200)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        items = rng.integers(0, 30, indptr[-1]).astype(np.int32)
+        values, c = rng.uniform(1, 5, indptr[-1]).astype(np.float32), np.zeros(30, np.float32)
+        V = (size * rng.normal(size=(30, n_factors))).astype(np.float32)
+        b, U = np.zeros(200, np.float32), np.zeros((200, n_factors), np.float32)
+        solve_people(Csr(indptr, items, values), 0, 200, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0), b, U)
+        assert np.isfinite(b).all()
+        assert np.isfinite(U).all()

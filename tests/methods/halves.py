@@ -141,6 +141,9 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "als-implicit-even": lambda facts: _implicit(facts, 0.0),
     "ease": lambda facts: _ease(facts, facts.n_items),
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
+    "ease-counts": lambda facts: _ease(
+        replace(facts, scale=Scale.of_counts()), facts.n_items, implicit=True, linked=True
+    ),
     "ease-of-few": lambda facts: _ease(facts, None),  # people, so that popularity is measured twice
     "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
     "ease-linked-of-few": lambda facts: _ease(facts, None, linked=True),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpmf.disclosure.explain import explain_release
 from dpmf.methods import SGD
 from dpmf.ratings import Items, Ratings
 
@@ -24,6 +26,15 @@ def test_models_people_and_batches_print_sizes_only(ratings: Ratings) -> None:
     assert repr(model) == "Model(2 users, Release(6 items, 3 factors, guarantee none))"
     assert repr(model.person("ann")) == "Person(2 rated items, Release(6 items, 3 factors, guarantee none))"
     assert repr(model.recommend_batch(k=2)) == "Batch(2 people, 2 items each)"
+
+
+def test_a_release_shows_the_factors_that_say_something(ratings: Ratings) -> None:
+    release = SGD(n_factors=1, n_epochs=2).fit(ratings).release
+    assert repr(release) == "Release(6 items, 1 factor, guarantee none)"
+    assert "1 factor and a bias each" in explain_release(release)[0].sentences[0]
+    nothing = replace(release, item_factors=np.zeros((6, 1), np.float32))
+    assert (nothing.n_factors, repr(nothing)) == (1, "Release(6 items, 0 factors, guarantee none)")
+    assert "0 factors and a bias each" in explain_release(nothing)[0].sentences[0]
 
 
 def test_items_that_nobody_rated_resemble_nothing(ratings: Ratings) -> None:

@@ -99,6 +99,12 @@ DAMAGES: dict[str, tuple[Callable[[Content, Content], object], str]] = {
     "threshold in words": (fact(threshold="high"), "should be a number"),
     "threshold off the scale": (fact(threshold=7.0), "on the scale"),
     "weight above one": (fact(lowest_weight=1.5), "from 0 to 1"),
+    "counts without limit": (
+        lambda tensors, facts: facts.update(
+            feedback="implicit", ranking={**facts["ranking"], "threshold": 4.0, "lowest_weight": 1e-300}
+        ),
+        "a count of one should weigh more",
+    ),
     "size in words": (fact(n_items="4"), "whole numbers"),
     "another size": (fact(n_items=5), "other sizes"),
     "another number of factors": (fact(n_factors=9), "rows of 15 bytes"),

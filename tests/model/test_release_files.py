@@ -17,6 +17,7 @@ from dpmf.files import digest_of, save_tensors, sha256_of
 from dpmf.methods import SGD
 from dpmf.model import Release
 from dpmf.model import release as release_module
+from dpmf.model.release_json import ids_of_json
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.ratings import Items, Ratings, Scale
 
@@ -288,3 +289,9 @@ def test_a_damaged_release_of_implicit_feedback_is_refused(
 def test_items_alone_are_not_enough_for_a_release_of_ratings(release: Release) -> None:
     with pytest.raises(InvalidArgument, match="give a mapping from items to ratings"):
         release.fold_in([10, 20])
+
+
+def test_ids_of_two_types_as_older_versions_wrote_them_are_texts() -> None:
+    ids = ids_of_json([7, "x"])
+    assert list(ids) == ["7", "x"]
+    assert ids.encode(np.array([7, 8])).tolist() == [0, -1]

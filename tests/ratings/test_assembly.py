@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmf.errors import InvalidRatings
+from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.times import UNKNOWN
 
 if TYPE_CHECKING:
     from ratings.conftest import Refused, Table
@@ -130,18 +131,61 @@ def test_a_catalogue_of_integers_fits_texts_and_the_other_way_round(table: Table
 
 
 def test_an_unknown_way_to_treat_duplicates_is_refused(refused: Refused) -> None:
-    with refused("duplicates='newest'", "last, first, mean, error"):
+    with refused("duplicates='newest'", "last, first, mean, sum, error"):
         Ratings.of([1], [1], [1], duplicates="newest")
 
 
 def test_times_that_one_person_lacks_do_not_decide_what_others_said() -> None:
     """Left out for one person's sake, they would turn the latest rating of everybody else into another."""
     crowd = [(user, 1, value, year) for user in (1, 2) for value, year in ((5, "2020"), (1, "1990"))]
-    for extra in ((9, 1, 3, ""), (9, 1, 3, "soon")):
-        users, items, values, times = (list(column) for column in zip(*crowd, extra, strict=True))
-        for duplicates in ("last", "first"):
-            with pytest.raises(InvalidRatings, match="no time that can be read, and a user rated an item more than"):
-                Ratings.of(users, items, values, times, duplicates=duplicates)
-        assert Ratings.of(users, items, values, times, duplicates="mean").values.tolist() == [3, 3, 3]
+    users, items, values, times = (list(column) for column in zip(*crowd, (9, 1, 3, "soon"), strict=True))
+    for duplicates in ("last", "first"):
+        with pytest.raises(InvalidRatings, match="time in row 5 is neither"):
+            Ratings.of(users, items, values, times, duplicates=duplicates)
+    assert Ratings.of(users, items, values, duplicates="mean").values.tolist() == [3, 3, 3]
+    for missing in ("", None):
+        assert Ratings.of(users, items, values, [*times[:4], missing]).values.tolist() == [5, 5, 3]
+        assert Ratings.of(users, items, values, [*times[:4], missing], duplicates="first").values.tolist() == [1, 1, 3]
     users, items, values, times = (list(column) for column in zip(*crowd, strict=True))
     assert Ratings.of(users, items, values, ["soon"] * 4).values.tolist() == [1, 1]  # nobody has any: by row
+
+
+def test_a_missing_time_is_earlier_than_any_other() -> None:
+    ratings = Ratings.of([1, 1, 2, 2], [1, 1, 1, 1], [5, 1, 2, 3], [-7, None, None, None])
+    assert ratings.values.tolist() == [5, 3]  # of two without a time the last
+    assert ratings.timestamps is not None
+    assert ratings.timestamps.tolist() == [-7, UNKNOWN]
+    with pytest.raises(InvalidArgument, match="needs a timestamp for every rating"):
+        ratings.split(1, how="last")
+
+
+def test_counts_of_one_pair_add_up_and_ratings_do_not(table: Table, refused: Refused) -> None:
+    rows = ["ann", "ann", "bob", "ann"], ["Heat", "Up", "Up", "Heat"]
+    assert table(Ratings.of(*rows, counts=True)) == {("ann", "Heat"): 2, ("ann", "Up"): 1, ("bob", "Up"): 1}
+    counted = Ratings.of(*rows, [3, 1, 7, 0.5], [9, 5, 1, 4], counts=True)
+    assert table(counted) == {("ann", "Heat"): 3.5, ("ann", "Up"): 1, ("bob", "Up"): 7}
+    assert counted.timestamps is not None
+    assert counted.timestamps.tolist() == [9, 5, 1]  # of the last event
+    assert counted.scale == Scale.of_counts()
+    assert str(counted) == "Ratings(3 ratings, 2 users, 2 items, scale counts)"
+    assert table(Ratings.of(*rows, [3, 1, 7, 2], counts=True, duplicates="last"))["ann", "Heat"] == 2
+    with refused("duplicates='sum' is for counts"):
+        Ratings.of(*rows, [3, 1, 5, 2], duplicates="sum")
+
+
+def test_counts_are_above_nothing_and_are_cut_at_the_top(table: Table, refused: Refused) -> None:
+    for bad, what in ((0, "the count 0 in row 2 is not above 0"), (-3, "the count -3 in row 2 is not above 0")):
+        with refused(what):
+            Ratings.of([1, 1], [1, 2], [1, bad], counts=True)
+    for odd in (np.nan, np.inf, 1e39):
+        with refused("row 2 is missing, infinite or not a number"):
+            Ratings.of([1, 1], [1, 2], [1, odd], counts=True)
+    assert table(Ratings.of([1, 1], [1, 2], [1, 0], counts=True, missing=0)) == {(1, 1): 1}
+    huge = Ratings.of([1] * 4, [1, 1, 2, 3], [3e38, 3e38, 1e30, 0.25], counts=True)
+    assert huge.values.tolist() == [2.0**24, 2.0**24, 0.25]
+
+
+def test_a_declared_scale_limits_counts(table: Table, refused: Refused) -> None:
+    with refused("the rating 7 in row 1 is off the scale 1:5"):
+        Ratings.of([1], [1], [7], counts=True, scale=(1, 5))
+    assert table(Ratings.of([1, 1], [1, 1], [4, 3], counts=True, scale=(1, 5))) == {(1, 1): 5}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from dpmf.errors import InvalidRatings
 from dpmf.ratings import Ratings
+from dpmf.ratings.ids import Ids
 
 if TYPE_CHECKING:
     from ratings.conftest import Refused, Table
@@ -52,14 +54,11 @@ def parquet_file(path: Path, **columns: Any) -> Path:
         "user\titem\trating\nann\tHeat\t4.5\nbob\tUp\t3\n",
         "user|item|rating\nann|Heat|4.5\nbob|Up|3\n",
         "user::item::rating\nann::Heat::4.5\nbob::Up::3\n",
-        "ann,Heat,4.5\nbob,Up,3\n",
-        "ann::Heat::4.5\nbob::Up::3\n",
         "UserID,MovieID,Rating\nann,Heat,4.5\nbob,Up,3\n",
         "User-ID;Item_Id;STARS\nann;Heat;4.5\nbob;Up;3\n",
         "rating,extra,item,user\n4.5,x,Heat,ann\n3,y,Up,bob\n",
         '"user","item","rating"\n"ann","Heat","4.5"\n"bob","Up","3"\n',
         "\ufeffuser,item,rating\nann,Heat,4.5\nbob,Up,3\n",
-        "\ufeffann,Heat,4.5\nbob,Up,3\n",
         "user,item,rating\r\nann,Heat,4.5\r\nbob,Up,3\r\n",
         "user,item,rating\nann,Heat,4.5\n\nbob,Up,3\n\n\n",
         "user,item,rating\nann,Heat,4.5\nbob,Up,3",
@@ -70,17 +69,45 @@ def test_the_usual_layouts_are_recognised(text: str, text_file: Callable[..., Pa
 
 
 @pytest.mark.parametrize(
+    "text", ["ann,Heat,4.5\nbob,Up,3\n", "ann::Heat::4.5\nbob::Up::3\n", "\ufeffann,Heat,4.5\nbob,Up,3\n"]
+)
+@pytest.mark.parametrize("name", ["ratings.dat", "U.DATA", "ratings.csv"])
+def test_a_file_without_a_header_says_so_or_is_called_so(
+    text: str, name: str, text_file: Callable[..., Path], table: Table, refused: Refused
+) -> None:
+    """Its first line is somebody's, and must not decide."""
+    path, expected = text_file(text, name), {("ann", "Heat"): 4.5, ("bob", "Up"): 3.0}
+    assert table(Ratings.read(path, header=False)) == expected
+    if name == "ratings.csv":
+        with refused("should name the columns", "header"):
+            Ratings.read(path)
+    else:
+        assert table(Ratings.read(path)) == expected
+        with refused("should be a rating", "header"):
+            Ratings.read(text_file("user,item,rating\n" + text, name))
+
+
+def test_a_first_line_that_may_be_separated_in_two_ways_is_asked_about(
+    text_file: Callable[..., Path], table: Table, refused: Refused
+) -> None:
+    path = text_file("a;b;c,Heat,4\n", "ratings.dat")
+    with refused("';' or ','", "delimiter"):
+        Ratings.read(path, header=False)
+    assert table(Ratings.read(path, delimiter=",")) == {("a;b;c", "Heat"): 4}
+
+
+@pytest.mark.parametrize(
     ("text", "options"),
     [
         ("who,what,how much\na,b,2\n", {"columns": {"user": "who", "item": "what", "rating": "how much"}}),
         ("who,what,how much\na,b,2\n", {"columns": {"user": 0, "item": 1, "rating": 2}}),
         ('who,"what, exactly",much\na,b,2\n', {"columns": {"user": 0, "item": "what, exactly", "rating": 2}}),
-        ("2,b,a\n", {"columns": {"user": 2, "item": 1, "rating": 0}}),
-        ("time,a,b,2\n", {"columns": {"user": 1, "item": 2, "rating": 3}}),
+        ("2,b,a\n", {"header": False, "columns": {"user": 2, "item": 1, "rating": 0}}),
+        ("time,a,b,2\n", {"header": False, "columns": {"user": 1, "item": 2, "rating": 3}}),
         ("7,8,9\na,b,2\n", {"columns": {"user": "7", "item": "8", "rating": "9"}}),
         ("7,8,9\na,b,2\n", {"header": True, "columns": {"user": 0, "item": 1, "rating": 2}}),
-        ("aXbX2\n", {"delimiter": "X"}),
-        ("a\t\tb\t\t2\n", {"delimiter": "\t\t"}),
+        ("aXbX2\n", {"header": False, "delimiter": "X"}),
+        ("a\t\tb\t\t2\n", {"header": False, "delimiter": "\t\t"}),
     ],
 )
 def test_columns_header_and_delimiter_can_be_given(
@@ -95,16 +122,17 @@ def test_a_header_that_is_said_not_to_be_one_is_a_bad_rating(text_file: Callable
 
 
 def test_a_first_row_whose_ids_look_like_column_names_is_not_lost(text_file: Callable[..., Path], table: Table) -> None:
-    assert table(Ratings.read(text_file("user,movie,4\nann,Heat,5\n"))) == {("user", "movie"): 4, ("ann", "Heat"): 5}
+    ratings = Ratings.read(text_file("user,movie,4\nann,Heat,5\n", "ratings.dat"))
+    assert table(ratings) == {("user", "movie"): 4, ("ann", "Heat"): 5}
 
 
 def test_movielens_files_are_read(text_file: Callable[..., Path], table: Table) -> None:
     dat = Ratings.read(text_file("1::1193::5::978300760\n1::661::3::978302109\n", "ratings.dat"))
     data = Ratings.read(text_file("196\t242\t3\t881250949\n186\t302\t4\t891717742\n", "u.data"))
-    assert table(dat) == {(1, 661): 3, (1, 1193): 5}
+    assert table(dat) == {("1", "661"): 3, ("1", "1193"): 5}
     assert dat.timestamps is not None
     assert dat.timestamps.tolist() == [978302109, 978300760]
-    assert table(data) == {(186, 302): 4, (196, 242): 3}
+    assert table(data) == {("186", "302"): 4, ("196", "242"): 3}
 
 
 @pytest.mark.parametrize("name", ["ratings.csv.gz", "RATINGS.CSV.GZ"])
@@ -130,22 +158,35 @@ def test_the_file_named_is_read_and_no_other(folder: str, name: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("written", "order"),
     [
-        (["7", "-3"], {7, -3}),
-        (["9223372036854775807", "-9223372036854775808"], {2**63 - 1, -(2**63)}),
-        (["9223372036854775808", "1"], {"9223372036854775808", "1"}),
-        (["007", "7"], {"007", "7"}),
-        (["1.0", "+1"], {"1.0", "+1"}),
-        (["NULL", "nan"], {"NULL", "nan"}),
-        (["Ünïcödé", "七人😀"], {"Ünïcödé", "七人😀"}),
-        (["6ba7b810-9dad-11d1-80b4-00c04fd430c8", "x"], {"6ba7b810-9dad-11d1-80b4-00c04fd430c8", "x"}),
+        (["-3", "7", "10"], [0, 1, 2]),
+        (["-9223372036854775808", "9223372036854775807"], [0, 1]),
+        (["1", "9223372036854775808"], [0, 1]),
+        (["007", "7"], [1, 0]),
+        (["+1", "1.0"], [0, 1]),
+        (["NULL", "nan"], [0, 1]),
+        (["10", "9", "ten", "1"], [3, 1, 0, 2]),
+        (["Ünïcödé", "七人😀"], [0, 1]),
+        (["6ba7b810-9dad-11d1-80b4-00c04fd430c8", "x"], [0, 1]),
     ],
 )
-def test_ids_in_text_survive(written: list[str], expected: set[object], text_file: Callable[..., Path]) -> None:
+def test_ids_in_text_stay_texts_numbers_first(
+    written: list[str], order: list[int], text_file: Callable[..., Path]
+) -> None:
+    """Whatever else is in the column: no id changes the type of others, or the order of two of them."""
     ratings = Ratings.read(text_file(HEADER + "".join(f"{one},{one},1\n" for one in written)))
-    assert set(ratings.user_ids) == expected
-    assert set(ratings.catalogue.ids) == expected
+    assert list(ratings.user_ids) == [written[place] for place in order]
+    assert list(ratings.catalogue.ids) == list(ratings.user_ids)
+    assert [ratings.user_ids.position(one) for one in ratings.user_ids] == list(range(len(written)))
+
+
+def test_an_integer_finds_its_text(text_file: Callable[..., Path]) -> None:
+    ids = Ratings.read(text_file(HEADER + "7,007,1\n8,9,1\n")).user_ids
+    assert [ids.position(one) for one in (7, "7", 8, 9, "07")] == [0, 0, 1, None, None]
+    assert ids.encode(np.array([8, 7, 1])).tolist() == [1, 0, -1]
+    assert ids == Ids(np.array([7, 8]))
+    assert ids != Ids(np.array([7, 9]))
 
 
 def test_times_may_be_numbers_or_iso_dates_with_or_without_a_zone(text_file: Callable[..., Path]) -> None:
@@ -156,14 +197,20 @@ def test_times_may_be_numbers_or_iso_dates_with_or_without_a_zone(text_file: Cal
     assert ratings.timestamps.tolist() == [SECOND_OF_2020 - 1] + [SECOND_OF_2020] * 4
 
 
-@pytest.mark.parametrize("time", ["", "soon", "31/12/2020"])
-def test_unreadable_times_are_left_out_with_a_message(
-    time: str, text_file: Callable[..., Path], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("time", ["", "soon", "31/12/2020", "inf", "9223372036854775808"])
+def test_unreadable_times_are_refused_or_left_out_with_a_message(
+    time: str, text_file: Callable[..., Path], caplog: pytest.LogCaptureFixture, refused: Refused
 ) -> None:
+    path = text_file(f"user,item,rating,date\nann,b,1,5\nann,c,1,{time}\n")
+    if time:
+        with refused("time in row 3"):
+            Ratings.read(path)
+    assert Ratings.read(path, columns={"timestamp": None}).timestamps is None
+    assert not caplog.text
+    path = text_file(f"user,item,rating,date\nann,b,1,{time}\nann,c,1,{time}\n")
     with caplog.at_level(logging.WARNING):
-        ratings = Ratings.read(text_file(f"user,item,rating,date\nann,b,1,5\nann,c,1,{time}\n"))
-    assert ratings.timestamps is None
-    assert "row 3" in caplog.text
+        assert Ratings.read(path).timestamps is None
+    assert "row 2" in caplog.text
     assert "ann" not in caplog.text
 
 
@@ -192,15 +239,9 @@ def test_memory_can_be_limited(text_file: Callable[..., Path]) -> None:
     assert len(Ratings.read(path, memory="64MB")) == 5000
 
 
-def as_ids(texts: list[str]) -> list[int | str]:
-    """Model: ids are integers if all of them spell one as Python would write it, else texts."""
-    whole = all(text.lstrip("-").isdecimal() and text.isascii() and str(int(text)) == text for text in texts)
-    return [int(text) if whole else text for text in texts]
-
-
 written_ids = st.one_of(
     st.integers(-(2**63), 2**63 - 1).map(str),
-    st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]), min_size=1, max_size=6),
+    st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1, max_size=6),
     st.text(",;|\t\"' 0", min_size=1, max_size=4),
 )
 rows_of_text = st.lists(st.tuples(written_ids, written_ids, st.integers(-8, 40).map(lambda n: n / 4)), min_size=1)
@@ -220,9 +261,7 @@ def test_any_table_comes_back_as_a_dict_would_hold_it(
     writer.writerows([("user", "item", "rating"), *rows])
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(text.getvalue().encode())
-    users, items = as_ids([row[0] for row in rows]), as_ids([row[1] for row in rows])
-    expected = {(user, item): row[2] for user, item, row in zip(users, items, rows, strict=True)}
-    assert table(Ratings.read(path, scale=(-2, 10))) == expected
+    assert table(Ratings.read(path, scale=(-2, 10))) == {(user, item): value for user, item, value in rows}
 
 
 @pytest.mark.parametrize("times", [("2020-01-01 00:00:00.4", "2020-01-01 00:00:00.1"), ("100.9", "100.1")])
@@ -235,8 +274,11 @@ def test_fractions_of_a_second_count(tmp_path: Path, times: tuple[str, str]) -> 
 @pytest.mark.parametrize("time", ["", "soon"])
 def test_times_of_some_do_not_choose_among_duplicates(time: str, text_file: Callable[..., Path]) -> None:
     path = text_file(f"user,item,rating,date\nann,b,1,5\nann,b,2,4\nbob,c,1,{time}\n")
-    with pytest.raises(InvalidRatings, match="no time that can be read"):
-        Ratings.read(path)
+    if time:
+        with pytest.raises(InvalidRatings, match="time in row 4 is neither"):
+            Ratings.read(path)
+    else:
+        assert Ratings.read(path).values.tolist() == [1, 1]
     path.write_text(f"user,item,rating,date\nann,b,1,{time}\nann,b,2,{time}\nbob,c,1,{time}\n")
     assert Ratings.read(path).values.tolist() == [2, 1]
 
@@ -252,7 +294,7 @@ def test_times_of_some_do_not_choose_among_duplicates(time: str, text_file: Call
         ("user,item,ratling\na,b,1\n", ["column for the rating", "ratling"]),
         ("a,b,good\nc,d,3\n", ["column for the user", "a, b, good"]),
         (HEADER + "a,b,1\nc,d,good\n", ["rating in row 3"]),
-        ("a,b,1\nc,d,good\n", ["rating in row 2"]),
+        ("a,b,1\nc,d,good\n", ["should name the columns"]),
         ("user;item;rating\na;b;3,5\n", ["rating in row 2"]),
         (HEADER + "a,b,1\nc,d,\n", ["rating in row 3"]),
         (HEADER + "a,b,1\nc,d,NaN\n", ["rating in row 3"]),
@@ -266,6 +308,9 @@ def test_times_of_some_do_not_choose_among_duplicates(time: str, text_file: Call
         (HEADER + "a,b,1\nc,d,2,9\n", ["line 3", "Columns: 3 Found: 4"]),
         (HEADER + "a,b,1\n   \n", ["line 3"]),
         (HEADER + 'a,b,1\n"c,d,2\n', ["line 3", "quote"]),
+        (HEADER + 'a,b,1\n"c\nd",e,2\n', ["ratings.csv", "spans several lines"]),
+        (HEADER + 'a,b,1\n"c\rd",e,2\n', ["ratings.csv", "spans several lines"]),
+        ('user,item,rating,comment\na,b,1,x\nc,d,2,"x\ne,f,3,y"\n', ["ratings.csv", "spans several lines"]),
         (HEADER + "a,b,1\r\nc,d,2\n", ["lines do not all end in the same way"]),
         (HEADER + "\u00e9,b,1\n", ["line 2", "not utf-8"]),
         ((HEADER + "a,b,1\n").encode("utf-16"), ["ratings.csv", "not UTF-8"]),
@@ -324,10 +369,12 @@ def test_one_column_is_no_table_and_ratings_are_read_where_there_are_any(text_fi
         Ratings.read(text_file("user,item\nann,Heat\n"), unrated=True, columns={"rating": "stars"})
 
 
-def test_whether_two_columns_have_a_header_is_asked_if_nobody_can_tell(text_file: Callable[[str], Path]) -> None:
+def test_whether_two_columns_have_a_header_is_asked_if_nobody_can_tell(text_file: Callable[..., Path]) -> None:
     path = text_file("person,product\nann,Heat\nbob,Heat\n")
+    assert len(Ratings.read(text_file("1,Heat\n2,Heat\n", "ratings.dat"), unrated=True)) == 2
     with pytest.raises(InvalidRatings, match="header"):
         Ratings.read(path, unrated=True)
     assert len(Ratings.read(path, unrated=True, columns={"user": "person", "item": "product"})) == 2
     assert len(Ratings.read(path, unrated=True, header=False)) == 3
-    assert len(Ratings.read(text_file("1,Heat\n2,Heat\n"), unrated=True)) == 2
+    with pytest.raises(InvalidRatings, match="header"):
+        Ratings.read(text_file("user,item\n1,Heat\n", "ratings.dat"), unrated=True)

@@ -16,6 +16,7 @@ from dpmf.ratings.location import locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.store.pieces import pieces_of
+from dpmf.ratings.times import UNKNOWN
 
 ROWS = 3000
 SCALE = Scale(1, 5)
@@ -84,8 +85,15 @@ def test_a_scale_must_be_known_beforehand(tmp_path: Path) -> None:
     [
         (pl.col("timestamp") * 1_000_000 + 1_600_000_000_000_000, "last"),
         (pl.col("timestamp") / 7, "last"),
-        (pl.col("timestamp").replace(3, None), "mean"),
-        (pl.col("timestamp").cast(pl.Float64).replace(3.0, float("inf")), "mean"),
+        (pl.col("timestamp") + 2**60, "last"),
+        (pl.col("timestamp").cast(pl.Decimal(10, 2)) / 8, "first"),
+        (pl.from_epoch(pl.col("timestamp") - 25, "s"), "last"),
+        (pl.from_epoch(pl.col("timestamp") - 25, "d"), "first"),
+        (pl.from_epoch(pl.col("timestamp") * 99_999_999 - 25, "us"), "last"),
+        ((pl.col("timestamp") / 8).cast(pl.String), "last"),
+        (pl.from_epoch(pl.col("timestamp") * 99_999_999 - 25, "us").cast(pl.String), "first"),
+        (pl.lit(None), "last"),
+        (pl.lit("soon"), "first"),
     ],
 )
 def test_times_of_any_kind_decide_alike(tmp_path: Path, change: pl.Expr, duplicates: str) -> None:
@@ -152,10 +160,48 @@ def test_people_without_ratings_have_no_times_and_take_none_away(tmp_path: Path)
 
 
 def test_times_of_some_do_not_choose_among_duplicates(tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("user,item,rating,timestamp\n1,1,1,5\n1,1,2,4\n2,1,1,\n")
+    (tmp_path / "r.csv").write_text("user,item,rating,timestamp\n1,1,1,5\n1,1,2,4\n2,1,1,soon\n")
     (tmp_path / "scratch").mkdir()
     with (
-        pytest.raises(InvalidRatings, match="no time that can be read"),
+        pytest.raises(InvalidRatings, match="time in row 4 is neither"),
         stream(tmp_path / "r.csv", tmp_path / "scratch", scale=SCALE) as outside,
     ):
         list(outside.pieces())
+
+
+def test_a_missing_time_is_earlier_than_any_other(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating,timestamp\n1,1,1,-5.5\n1,1,2,\n2,1,1,\n2,1,3,\n")
+    (tmp_path / "scratch").mkdir()
+    with stream(tmp_path / "r.csv", tmp_path / "scratch", scale=SCALE) as outside:
+        pieces = list(outside.pieces())
+    found = [(piece.values.tolist(), [] if piece.timestamps is None else piece.timestamps.tolist()) for piece in pieces]
+    known = Ratings.read(tmp_path / "r.csv", scale=SCALE)
+    assert known.timestamps is not None
+    assert known.timestamps.tolist() == [-6, UNKNOWN]
+    assert sorted(value for values, _ in found for value in values) == sorted(known.values.tolist()) == [1, 3]
+    assert sorted(time for _, times in found for time in times) == sorted(known.timestamps.tolist())
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("column", ["plays", None])
+def test_counts_and_events_add_up_as_in_memory(tmp_path: Path, kind: str, column: str | None) -> None:
+    rows = table("text").drop("rating", "timestamp")
+    if column is not None:
+        rows = rows.with_columns(pl.Series(column, np.random.default_rng(1).exponential(9, ROWS).astype(np.float32)))
+    path = tmp_path / f"events.{kind}"
+    rows.write_csv(path) if kind == "csv" else rows.write_parquet(path)
+    assert Ratings.read(path, unrated=True).values.max() > 1
+    assert_same(path, tmp_path, unrated=True)
+
+
+def test_a_count_that_is_none_is_refused_before_anything_is_sorted(tmp_path: Path) -> None:
+    path = tmp_path / "plays.csv"
+    for bad in ("0", "-1", "nan", "inf", "", "often"):
+        path.write_text(f"user,item,plays\nann,1,5\nann,2,{bad}\n")
+        scratch = tmp_path / f"scratch {bad}"
+        scratch.mkdir()
+        with (
+            pytest.raises(InvalidRatings, match="the count in row 3 is missing, infinite, not a number or not above 0"),
+            stream(path, scratch),
+        ):
+            pass

@@ -39,9 +39,19 @@ def test_a_byte_order_mark_and_packing_do_not_hide_the_format(tmp_path: Path, ta
         assert table(Ratings.read(tmp_path / name)) == {(7, 1): 4}
 
 
-def test_no_times_without_a_date_in_every_line(tmp_path: Path) -> None:
-    (tmp_path / "one.txt").write_text("1:\n7,4,2005-09-06\n8,3\n")
+def test_every_line_has_a_date_or_none_has(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "one.txt").write_text("1:\n7,4\n8,3\n")
     assert Ratings.read(tmp_path / "one.txt").timestamps is None
+    (tmp_path / "one.txt").write_text("1:\n7,4,2005-09-06\n8,3\n")
+    with refused("some ratings have a date"):
+        Ratings.read(tmp_path / "one.txt")
+
+
+@pytest.mark.parametrize("line", ["9:,4,2005-09-06", "9:x", "09:", "07,4,2005-09-06", "7,4,20050000000000000906"])
+def test_what_is_nearly_a_header_takes_no_ratings_from_others(line: str, tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "one.txt").write_text(f"1:\n7,4,2005-09-06\n{line}\n8,3,2005-09-07\n")
+    with refused("line 3"):
+        Ratings.read(tmp_path / "one.txt")
 
 
 def test_netflix_titles_may_have_commas_and_no_year(tmp_path: Path) -> None:

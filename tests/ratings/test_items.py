@@ -111,6 +111,11 @@ def test_an_item_is_found_by_id_first_then_by_exact_title(refused: Refused) -> N
         items.find("Up")
 
 
+def test_integers_and_their_texts_are_the_same_item() -> None:
+    for items in (Items.of([7, 1]), Items.of(["7", "1"]), Items.of(["7", "x"])):
+        assert [items.find(one) for one in (7, "7", np.int32(7), "07", " 7")] == [0, 0, 0, None, None]
+
+
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series, pa.array])
 def test_ids_may_come_in_any_kind_of_column(kind: Callable[[Any], Any]) -> None:
     assert list(Items.of(kind([5, 3])).ids) == [5, 3]
@@ -120,3 +125,12 @@ def test_ids_may_come_in_any_kind_of_column(kind: Callable[[Any], Any]) -> None:
 def test_titles_must_be_as_many_as_ids(refused: Refused) -> None:
     with refused("2 items", "1 titles"):
         Items.of([1, 2], ["Heat"])
+
+
+@pytest.mark.parametrize("odd", [None, 7, float("nan"), b"Heat", ["Heat"]])
+def test_titles_and_genres_are_texts(odd: Any, refused: Refused) -> None:
+    with refused("item 20 has the title", repr(odd), "give a text"):
+        Items.of([10, 20], ["Heat", odd])
+    with refused("item 10 has the genres"):
+        Items.of([10, 20], genres=pd.Series([odd, "Crime"], index=[5, 6]))
+    assert Items.of([10, 20], list(np.array(["Heat", "Up"]))).titles == ("Heat", "Up")

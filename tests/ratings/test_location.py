@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -107,9 +109,25 @@ def test_catalogue_names_and_files_are_found(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "movielens-100k" / "u.data").write_text("7\t2\t3\t881250949\n7\t9\t5\t881250950\n")
     (tmp_path / "movielens-100k" / "u.item").write_bytes("1|Am\u00e9lie|x\n2|Heat|x\n".encode("latin-1"))
     ratings = Ratings.read("movielens-100k")
-    assert table(ratings) == {(7, 2): 3}
+    assert table(ratings) == {("7", 2): 3}
     assert (ratings.scale.lo, ratings.scale.hi, ratings.scale.declared) == (1, 5, True)
     assert ratings.catalogue.titles == ("Am\u00e9lie", "Heat")
+
+
+def test_text_and_parquet_of_the_same_ratings_are_the_same(tmp_path: Path) -> None:
+    """Ids are texts in the one and integers in the other, and both fit a catalogue of integers."""
+    frame = pd.DataFrame({"user": [10, 9, 9, 1], "item": [20, 3, 20, 3], "rating": [1, 2, 3, 4], "time": [4, 3, 2, 1]})
+    (tmp_path / "items.csv").write_text("item,title\n3,Heat\n20,Up\n5,Alien\n")
+    frame.to_csv(tmp_path / "r.csv", index=False)
+    frame.to_parquet(tmp_path / "r.parquet")
+    text, typed = (Ratings.read(tmp_path / name, items=tmp_path / "items.csv") for name in ("r.csv", "r.parquet"))
+    assert (list(text.user_ids), list(typed.user_ids)) == (["1", "9", "10"], [1, 9, 10])
+    assert text.user_ids == typed.user_ids
+    assert text.catalogue.ids == typed.catalogue.ids
+    for name in ("indptr", "items", "values", "timestamps"):
+        np.testing.assert_array_equal(getattr(text, name), getattr(typed, name))
+    for one, other in zip(text.split(0.5, seed=3), typed.split(0.5, seed=3), strict=True):
+        np.testing.assert_array_equal(one.indptr, other.indptr)
 
 
 def test_a_name_in_the_catalogue_that_is_not_here_says_how_to_get_it(

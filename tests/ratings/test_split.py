@@ -23,8 +23,13 @@ histories = st.dictionaries(
 extra_history = st.dictionaries(st.one_of(st.integers(0, 20), st.sampled_from(["a", "007"])), st.integers(0, 3))
 
 
+def of_one_type(ids: list[Any]) -> list[Any]:
+    """Return ids as texts if any of them is one: a column has one type."""
+    return list(map(str, ids)) if any(isinstance(one, str) for one in ids) else ids
+
+
 def ratings_of(history: dict[tuple[Any, Any], int]) -> Ratings:
-    users, items = [user for user, _ in history], [item for _, item in history]
+    users, items = of_one_type([user for user, _ in history]), of_one_type([item for _, item in history])
     return Ratings.of(users, items, [3.0] * len(history), list(history.values()), scale=(1, 5))
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument
+from dpmf.methods.ease.defaults import LEAST_COVERAGE
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
+from dpmf.ratings.titles import catalogue_links
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,11 @@ def test_more_noise_explains_less() -> None:
 def test_too_few_are_refused(users: int, items: int) -> None:
     with pytest.raises(InvalidArgument, match="too few"):
         make(users, items)
+
+
+@pytest.mark.parametrize("n_items", [100, 600, 1500, 6000])
+def test_titles_are_all_different_and_link_nothing(n_items: int) -> None:
+    """So a run pays for no links, which would say nothing about tastes."""
+    catalogue = make(2, n_items).catalogue
+    assert len(set(catalogue.titles)) == n_items
+    assert catalogue_links(catalogue).coverage(n_items) < LEAST_COVERAGE / 5

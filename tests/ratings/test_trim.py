@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +20,9 @@ crowds: st.SearchStrategy[Crowd] = st.dictionaries(st.integers(0, 50), rated, mi
 
 
 def ratings_of(crowd: Crowd) -> Ratings:
-    users = np.array([user for user, items in crowd.items() for _ in items], object)
+    users: list[Any] = [user for user, items in crowd.items() for _ in items]
+    if any(isinstance(user, str) for user in users):  # a column has one type
+        users = list(map(str, users))
     items = [item for items in crowd.values() for item in items]
     return Ratings.of(users, items, np.arange(len(items)) % 5 + 1, scale=(1, 5), items=range(N_ITEMS))
 

@@ -12,7 +12,7 @@ from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.ratings import Items, Scale
 
 CERTIFIED = Guarantee.certified_by(
-    Budget(1.0), [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=40)], releases=["item factors"]
+    Budget(1.0), [GaussianEvent("item sums", noise_multiplier=5.0, coordinates=10**6)], releases=["item factors"]
 )
 RATED = {"Film 3": 5, "Film 8": 1, "Film 21": 4}  # stars that a visitor gives
 IMPLICIT: dict[str, Any] = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit", "alpha": 2.0}

@@ -71,3 +71,31 @@ def test_connections_that_are_too_slow_or_send_too_much_are_closed(monkeypatch: 
     with ThreadPoolExecutor(1) as alone:
         for first, again in ((b"", b""), (b"GET / HT", b""), (b"GET / HTTP/1.1\r\nX: ", b"x" * 1000)):
             alone.submit(asyncio.run, scenario(first, again)).result()
+
+
+def test_the_connection_that_has_waited_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_most_connections", lambda: 3)
+    monkeypatch.setattr(connections.LimitedProtocol, "_waiting", {})
+
+    async def scenario() -> None:
+        config = Config(lambda *_: None, http=connections.LimitedProtocol, ws="none", log_config=None)
+        config.load()
+        closed: list[int] = []
+        protocols = [
+            connections.LimitedProtocol(config, ServerState(), {}, asyncio.get_running_loop()) for _ in range(6)
+        ]
+        for number, protocol in enumerate(protocols[:5]):
+            protocol.connection_made(Mock(is_closing=lambda: False, close=lambda number=number: closed.append(number)))
+        assert closed == [0, 1]
+        protocols[2].cycle = Mock(response_complete=False)
+        protocols[2].on_message_complete()  # answered now, and not among those that wait
+        protocols[5].connection_made(Mock(is_closing=lambda: False, close=lambda: closed.append(5)))
+        assert closed == [0, 1]
+        protocols[2].on_response_complete()
+        assert list(connections.LimitedProtocol._waiting) == [*protocols[3:], protocols[2]]
+        for protocol in protocols:
+            protocol.connection_lost(None)
+        assert not connections.LimitedProtocol._waiting
+
+    with ThreadPoolExecutor(1) as alone:
+        alone.submit(asyncio.run, scenario()).result()

@@ -97,7 +97,8 @@ def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -
 RANKINGS: dict[str, dict[str, Any]] = {
     "both": {},
     "only": {"K": 0, "item_biases": np.zeros(60, np.float32)},
-    "implicit": {"K": 0, "item_biases": np.zeros(60, np.float32), "implicit": True},
+    "implicit": {"K": 0, "item_biases": np.zeros(60, np.float32), "implicit": True, "threshold": 0.0},
+    "counts": {"K": 0, "item_biases": np.zeros(60, np.float32), "implicit": True, "threshold": 4.0},
     "no factors": {"n_factors": 0, "n_pairs": 5},
     "no pairs": {"n_factors": 4, "n_pairs": 0},
     "threshold at the top": {"threshold": 5.0},
@@ -135,6 +136,8 @@ def test_the_ranking_equals_the_one_in_python(
     assert release.ranking is not None
     paths = put_up(host, release, f"ranking-{name.replace(' ', '-')}")
     people = people_of(release)
+    if name == "counts":
+        people = [{**one, "values": [1 + 6 * value for value in one["values"]]} for one in people]
     page = browser.new_page()
     try:
         page.goto(f"{host.address}/blank.html")

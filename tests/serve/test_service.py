@@ -54,6 +54,21 @@ def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> No
     assert [one["item"] for one in found] == [one.item for one in implicit.fold_in([10, 20]).recommend(k=3)]
 
 
+def test_counts_weigh_as_in_the_library(release: Release, ranking_of: Callable[..., Ranking], tmp_path: Path) -> None:
+    ranking = replace(ranking_of(6), threshold=16.0, lowest_weight=0.5)
+    nothing = {"item_factors": np.zeros((6, 0), np.float32), "item_biases": np.zeros(6, np.float32)}
+    kind: dict[str, Any] = {"feedback": "implicit", "guarantee": CERTIFIED, "ranking": ranking, **nothing}
+    counted = replace(release, **kind)
+    counted.save(tmp_path / "release")
+    loaded = Release.load(tmp_path / "release")
+    with TestClient(application(tmp_path / "release")) as client:
+        for own in ({"10": 1, "60": 40.0}, {"10": 40, "60": 0.5}):
+            found = ask(client, own, k=3).json()["recommendations"]
+            assert found == [one.to_json() for one in loaded.fold_in(own).recommend(k=3)]
+        for count in (0, -1):
+            assert ask(client, {"10": count}, k=3).status_code == 422
+
+
 def test_a_ranking_part_orders_recommendations_and_ratings_stand_beside_scores(
     release: Release, ranking_of: Callable[..., Ranking], tmp_path: Path
 ) -> None:

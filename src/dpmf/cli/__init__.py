@@ -4,8 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'plot', 'recommend', \
-'serve', 'similar', 'simulate', 'train', 'verify']
+['audit', 'bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'plot', \
+'recommend', 'serve', 'similar', 'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _COMMANDS = {
     "similar": "dpmf.cli.recommend",
     "explain": "dpmf.cli.explain",
     "verify": "dpmf.cli.verify",
+    "audit": "dpmf.cli.audit",
     "ledger": "dpmf.cli.ledger",
     "export-site": "dpmf.cli.export_site",
     "compare": "dpmf.cli.compare",
@@ -121,6 +122,8 @@ def main() -> None:
         sys.exit(_FAILED)
     except MemoryError:
         _fail("out of memory: use fewer factors, or less data at a time", _FAILED)
+    except ImportError as error:  # an extra that is missing is a DpmfError
+        _fail(f"a library cannot be loaded, for lack of memory or because it is damaged: {error}", _FAILED)
     except OSError as error:
         hint = ": free some space and run the command again" if error.errno == errno.ENOSPC else ""
         where = f" ({error.filename})" if error.filename else ""

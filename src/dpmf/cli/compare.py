@@ -212,6 +212,7 @@ def _report(rows: Sequence[Row], report: Path, picture: Path | None) -> dict[str
 def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
     from dpmf.compare.report.tables import BRIEF, BRIEF_RANKED, brief, brief_ranked, by_guarantee
     from dpmf.compare.summary import summarize
+    from dpmf.privacy.budget import delta_warning
 
     points = summarize(rows)
     for_new_users = any(row.ranking for row in rows)
@@ -222,6 +223,9 @@ def _print(rows: Sequence[Row], report: Path, picture: Path | None) -> None:
     for point in points:
         for error in point.errors:
             say(f"{point.method}, {point.mode}, epsilon {point.asked:g}, did not end: {error}", "yellow")
+    for warning in dict.fromkeys(delta_warning(point.delta) for point in points):
+        if warning is not None:
+            say(f"Warning: {warning}.", "bold red")
     if any(point.is_claim for point in points):
         say("What papers claim is not certified by anything here.", "bold red")
     say(METRICS_NOTE, "dim")

@@ -14,6 +14,7 @@ from dpmf.cli.output import json_option, print_json, print_table, say
 @json_option
 def ledger(file: Path, as_json: bool) -> None:
     """Show the ledger FILE: every release, their total cost, and the cap."""
+    from dpmf.privacy.budget import delta_warning
     from dpmf.privacy.ledger import Ledger
 
     opened = Ledger(file)
@@ -34,3 +35,6 @@ def ledger(file: Path, as_json: bool) -> None:
     print_table("", ("date", "release", "guarantee"), rows)
     bounds = f"delta={cap.delta:g}, per {cap.unit}, {cap.neighbours}"
     say(f"Together epsilon={spent:g} of {cap.epsilon:g} is spent, at {bounds}.", "bold")
+    warning = delta_warning(cap.delta)
+    if warning is not None:
+        say(f"Warning: {warning}.", "bold red")

@@ -30,18 +30,20 @@ _DATA_OPTIONS = (
     click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items: item,title,genres."),
     click.option("--format", "format_", type=click.Choice(FORMAT_NAMES), help="File format; recognised if not given."),
     click.option("--delimiter", help="What separates columns of a text file; '\\t' for a tab."),
-    click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line names the columns; if not given, except in .dat and .data files.",
+    ),
     click.option(
         "--columns",
         metavar="ROLE=NAME,…",
-        help="Columns of user, item, rating, timestamp: names, or numbers from 0.",
+        help="Columns of user, item, rating (or count), timestamp: names, or numbers from 0. 'timestamp=' reads none.",
     ),
     click.option(
         "--duplicates",
-        type=click.Choice(["last", "first", "mean", "error"]),
-        default="last",
-        show_default=True,
-        help="What to keep when a user rated an item several times.",
+        type=click.Choice(["last", "first", "mean", "sum", "error"]),
+        help="What to keep of several ratings of an item by a user; if not given, the last, or the sum of counts.",
     ),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
 )
@@ -66,6 +68,8 @@ def data_options(function: Function) -> Function:
 
 def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> Ratings:
     """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
+    import numpy as np
+
     from dpmf.ratings import Ratings
 
     options = parse_data_options(**given)
@@ -77,7 +81,12 @@ def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> 
             options = replace(options, unrated=True)
         else:
             options = options.completed({"scale": release.scale})
-    return Ratings.read(data, **vars(options))
+    ratings = Ratings.read(data, **vars(options))
+    if release is not None and not release.is_implicit and ratings.scale.counts:
+        raise InvalidArgument(f"{data} has counts, not ratings, and this release goes by ratings")
+    if release is not None and release.weighs_counts and not ratings.scale.counts:  # ratings say nothing about counts
+        return replace(ratings, values=np.ones_like(ratings.values))
+    return ratings
 
 
 def parse_data_options(
@@ -108,11 +117,14 @@ def parse_size(text: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** ("kmgt".index(unit) + 1 if unit else 0))
 
 
-def parse_columns(text: str) -> dict[str, str | int]:
-    """Read "user=uid,item=3": names, or positions from 0."""
-    columns: dict[str, str | int] = {}
+def parse_columns(text: str) -> dict[str, str | int | None]:
+    """Read "user=uid,item=3": names, or positions from 0; "timestamp=" stands for no times."""
+    columns: dict[str, str | int | None] = {}
     for part in text.split(","):
         role, equals, place = part.partition("=")
+        if part.strip() == "timestamp=":
+            columns["timestamp"] = None
+            continue
         if not equals or not place:
             raise InvalidArgument(f"--columns {text!r} should be ROLE=NAME pairs, such as user=uid,item=isbn")
         columns[role.strip()] = int(place) if place.strip().isdecimal() else place.strip()
@@ -126,6 +138,8 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise InvalidArgument(f"--set {pair!r} should be name=value, such as --set decay=0.5")
+        if name in settings:
+            raise InvalidArgument(f"--set {name} is given twice: give one value")
         settings[name] = value
     return settings
 

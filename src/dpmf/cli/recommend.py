@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from dpmf.errors import InvalidArgument, InvalidRatings
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="A person's own ratings: a CSV file with the columns item (id or title) and rating; for a release of implicit "
-    "feedback the item is enough.",
+    "feedback the item is enough, or item and count if it weighs counts.",
 )
 @click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
 @click.option(
@@ -60,7 +61,8 @@ def recommend(
     from dpmf.model import Release
 
     loaded = Release.load(release)
-    person = loaded.fold_in(read_own_ratings(ratings_file, values=not loaded.is_implicit))
+    read = read_own_counts if loaded.is_implicit else read_own_ratings
+    person = loaded.fold_in(read(ratings_file))
     if person.unknown:
         click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
     found = person.recommend(
@@ -87,24 +89,13 @@ def similar(release: Path, item: str, k: int, as_json: bool) -> None:
     _show(Release.load(release).similar_items(item, k), as_json, nothing="this item has no factors to compare")
 
 
-def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
-    """Read a person's ratings: two columns, item and rating, with or without a header line.
-
-    Without `values` the ratings are optional and ignored.
-    """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except FileNotFoundError:
-        raise InvalidArgument(f"no file {path}: name a CSV file with the columns item,rating") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidRatings(f"{path} is not a CSV file in UTF-8: {error}") from None
-    if rows and [name.strip().lower() for name in rows[0]][:2] in (["item", "rating"], ["title", "rating"]):
+def read_own_ratings(path: Path) -> dict[str, float]:
+    """Read a person's ratings: two columns, item and rating, with or without a header line."""
+    rows = _read_rows(path)
+    if [name.strip().lower() for name in rows[0]][:2] in (["item", "rating"], ["title", "rating"]):
         del rows[0]
     if not rows:
-        raise InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
-    if not values:
-        return dict.fromkeys((row[0] for row in rows if [part.strip().lower() for part in row] != ["item"]), 1.0)
+        raise _nothing_in(path)
     ratings: dict[str, float] = {}
     for number, row in enumerate(rows, start=1):
         try:
@@ -118,6 +109,51 @@ def read_own_ratings(path: Path, *, values: bool = True) -> dict[str, float]:
             raise InvalidRatings(f"{path}: {item!r} is rated twice: keep one")
         ratings[item] = rating
     return ratings
+
+
+def read_own_counts(path: Path) -> dict[str, float]:
+    """Read which items a person has, and how often: an item that comes again counts again.
+
+    A second column counts if a header line calls it count; else it is ignored, as is any rating.
+    """
+    rows = _read_rows(path)
+    header = [name.strip().lower() for name in rows[0]]
+    if header == ["item"] or (header[0] in ("item", "title") and header[1:2] in (["rating"], ["count"])):
+        del rows[0]
+    if not rows:
+        raise _nothing_in(path)
+    counts: dict[str, float] = {}
+    for number, row in enumerate(rows, start=1):
+        count = 1.0
+        if header[1:2] == ["count"]:
+            try:
+                _, value = row
+                count = float(value)
+            except ValueError:
+                raise InvalidRatings(
+                    f"{path}: count {number} should be an item and a number, and is {','.join(row)!r}"
+                ) from None
+            if not 0 < count < math.inf:
+                raise InvalidRatings(f"{path}: the count {count:g} of {row[0]!r} is not a number above 0")
+        counts[row[0]] = counts.get(row[0], 0.0) + count
+    return counts
+
+
+def _read_rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except FileNotFoundError:
+        raise InvalidArgument(f"no file {path}: name a CSV file with the columns item,rating") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidRatings(f"{path} is not a CSV file in UTF-8: {error}") from None
+    if not rows:
+        raise _nothing_in(path)
+    return rows
+
+
+def _nothing_in(path: Path) -> InvalidRatings:
+    return InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
 
 
 def _read_items(option: str, named: Iterable[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dpmf.cli.groups import grouped
 from dpmf.cli.options import check_holdout, data_options, read_ratings, was_given
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
-from dpmf.cli.train_options import checkpoint_of, ledger_of
+from dpmf.cli.train_options import checkpoint_of, ledger_of, method_for
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -64,7 +64,11 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
     show_default=True,
     help="Which guarantee: proven here, or claimed by the paper.",
 )
-@click.option("--method", metavar="NAME", help="What a certified run computes: als unless given, or another method.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    help="What a certified run computes: joint unless given, as in training; als sends less.",
+)
 @click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' means not private.")
 @click.option(
     "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
@@ -135,6 +139,8 @@ def simulate(
 ) -> None:
     """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
     epsilon = _check(scenario, mode, epsilon)
+    if mode == "certified":
+        others["method"] = method_for(others["method"], None, "explicit")
     check_profiles([others["method"] or "als"], mode if scenario != "s1" else "paper", profiles)
     if holdout is not None:
         check_holdout(holdout, "random")
@@ -144,6 +150,7 @@ def simulate(
     from dpmf.federated.simulate.report import report_of
     from dpmf.federated.simulate.trial import n_rounds, plan_trial, run_trial, snapshot_interval
     from dpmf.files import check_replaceable
+    from dpmf.methods.checks import check_rated
     from dpmf.model import release_json as release_files
     from dpmf.privacy import Budget
     from dpmf.ratings.subset import random_items as restricted
@@ -161,6 +168,7 @@ def simulate(
         check_replaceable(out, release_files.FILES)
     profiles_read = read_profiles(profiles, delta)
     ratings = read_ratings(data, **others)
+    check_rated(ratings.scale)
     if random_items is not None:
         ratings = restricted(ratings, random_items, seed=seed, keep_people=mode == "certified")
     budget = plan.budget if isinstance(plan, CertifiedScenario) else Budget(epsilon, delta)

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from dpmf.methods import Method
     from dpmf.runs.parts import Split
 
+_OPTIONS = {  # what fields of methods are called on the command line
+    "n_factors": "factors", "n_epochs": "epochs", "seed": "seed", "feedback": "feedback", "mode": "mode",
+    "items_public": "items_public",
+}  # fmt: skip
 _COMMON = ("budget", "mode", "items_public")  # fields that private methods have in common
 
 
@@ -196,9 +200,12 @@ def _held_out(split: SplitOptions, seed: int, method: Method) -> Split | NewUser
 
 
 def _configured(asked: MethodOptions, privacy: PrivacyOptions) -> Method:
-    """Return the method with all its settings; --set overrides what other options say."""
+    """Return the method with all its settings, each of which is given once."""
     fields: dict[str, Any] = {"n_factors": asked.factors, "n_epochs": asked.epochs, "seed": asked.seed}
     settings = parse_settings(asked.settings)
+    for name, option in _OPTIONS.items():
+        if name in settings and was_given(option):
+            raise InvalidArgument(f"--{option.replace('_', '-')} and --set {name} are the same: give one of them")
     if METHODS[asked.method].modes:
         assert privacy.epsilon is not None
         private = METHODS[asked.method].private_fields(

@@ -209,19 +209,20 @@ def read_user_budgets(path: Path | None) -> dict[str, float] | None:
         return None
     budgets: dict[str, float] = {}
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
     try:
-        rows = list(csv.reader(lines))
+        # Line by line, so that one person's quote does not hide the wishes of the next.
+        rows = [next(csv.reader([line.removesuffix("\r")], strict=True), []) for line in lines]
     except csv.Error as error:
         raise InvalidArgument(f"cannot read --user-budgets {path}: {error}") from None
     for number, row in enumerate(rows, 1):
         if not row or (number == 1 and [part.strip() for part in row] == ["user", "epsilon"]):
             continue
         try:
-            user, epsilon = row[0].strip(), float(row[1])
-            if len(row) > 2 or not epsilon >= 0:
+            user, epsilon = row[0], float(row[1])
+            if len(row) > 2 or user != user.strip() or not epsilon >= 0:
                 raise ValueError
         except (IndexError, ValueError):
             raise InvalidArgument(f"line {number} of {path} should be user,epsilon, such as ann,0.5") from None

@@ -48,7 +48,8 @@ def _learnt(run: Run, method: Method, report: dict[str, Any]) -> str:
             return ranks
         ranks += "; predicts ratings after "
     return (
-        f"{ranks}{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} factors in "
+        f"{ranks}{turns} {method.turn}{'s' if turns != 1 else ''} with {report['factors']} "
+        f"factor{'s' if report['factors'] != 1 else ''} in "
         f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s)"
     )
 

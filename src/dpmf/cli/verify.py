@@ -12,6 +12,7 @@ from dpmf.errors import NotVerified
 
 if TYPE_CHECKING:
     from dpmf.privacy import Guarantee
+    from dpmf.privacy.verify import Verdict
 
 
 @click.command()
@@ -26,16 +27,22 @@ if TYPE_CHECKING:
 def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
     """Check the files of a RELEASE, recompute epsilon from its events, and check its signature.
 
+    The plan of its method is made again from what the release holds: the events have to be those of the plan, and there
+    is no tensor that they do not account for.
+
     The exit code is 0 if everything that can be checked agrees; "certified" says whether there is a guarantee at all.
     """
+    from dpmf.disclosure.explain import users_about
+    from dpmf.methods.verification import verify_release
     from dpmf.model import Release
     from dpmf.model.release_json import is_signed
-    from dpmf.privacy.verify import verify as recompute
+    from dpmf.privacy.budget import delta_warning
 
-    guarantee = Release.load(release, public_key=public_key).guarantee
+    loaded = Release.load(release, public_key=public_key)
+    guarantee = loaded.guarantee
     # None: there is a signature, but no key to check it with.
     signed = True if public_key is not None else None if is_signed(release) else False
-    verdict = recompute(guarantee)
+    verdict = verify_release(loaded)
     if as_json:
         print_json(
             {
@@ -44,22 +51,28 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
                 "recomputed_epsilon": verdict.recomputed_epsilon,
                 "certified": guarantee.certified and verdict.ok,
                 "ok": verdict.ok,
+                "plan": verdict.plan,
                 "signed": signed,
+                "warning": delta_warning(guarantee.delta, users_about(loaded)),
             }
         )
     if not verdict.ok:
         raise NotVerified(f"{release} is not verified: {verdict.reason}; do not trust it")
     if not as_json:
-        _print(guarantee, verdict.reason, signed)
+        _print(guarantee, verdict, signed)
+        warning = delta_warning(guarantee.delta, users_about(loaded))
+        if warning is not None and guarantee.warning is None:  # else the guarantee says it
+            say(f"Warning: {warning}.", "bold red")
 
 
-def _print(guarantee: Guarantee, reason: str, signed: bool | None) -> None:
+def _print(guarantee: Guarantee, verdict: Verdict, signed: bool | None) -> None:
     say("Files: intact, the checksums agree.")
     say(f"Guarantee: {guarantee}", "bold" if guarantee.is_private else "bold red")
-    say(f"Epsilon: {reason}.")
+    unplanned = guarantee.mode == "certified" and verdict.plan is None
+    say(f"Epsilon: {verdict.reason}.", "yellow" if unplanned else "")
     if signed:
         say("Signature: matches the public key, so the release is what the owner of the key signed.")
     elif signed is None:
         say("Signature: present but not checked: pass the key with --public-key.", "yellow")
     if not signed:
-        say("The events are trusted as written: nothing proves that they are what was actually done.", "yellow")
+        say("The events are trusted as written: nothing proves that noise was drawn as they say.", "yellow")

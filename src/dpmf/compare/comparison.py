@@ -37,6 +37,7 @@ from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write
 from dpmf.methods.snapshots import fingerprint_of
 from dpmf.ratings import Ratings
 from dpmf.ratings.summary import describe
+from dpmf.temporary import SUFFIX
 from dpmf.version import __version__
 
 ROWS, FACTS, REPORT, PICTURE = "runs.csv", "comparison.json", "report.html", "accuracy.png"
@@ -138,7 +139,7 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
 
 def _leftovers(folder: Path) -> list[str]:
     """Return files that were being written when an earlier run was killed."""
-    ours = re.compile(rf"\.(?:{'|'.join(map(re.escape, _FILES))})\.[a-z0-9_]{{8}}")  # as `tempfile` names them
+    ours = re.compile(rf"\.(?:{'|'.join(map(re.escape, _FILES))})\.[a-z0-9_]{{8}}(?:{re.escape(SUFFIX)})?")
     return [file.name for file in folder.iterdir() if ours.fullmatch(file.name)] if folder.is_dir() else []
 
 

@@ -14,6 +14,7 @@ True
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -46,6 +47,7 @@ from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.ids import Ids
 
 FORMAT_VERSION = 1
+_MOST_STRIPS = 1 << 12  # far more than there are
 FILES = ("blocks.bin", "layout.safetensors", "layout.json")
 _LAYOUT = ("user_order", "item_order", "strip_starts", "tier_starts")
 _TENSORS = (*_LAYOUT, "table", "pointers", "checksums", "user_counts", "item_counts")
@@ -134,13 +136,16 @@ class BlockFile:
         tensors = load_tensors(folder / "layout.safetensors", _TENSORS)
         if sha256_of(folder / "layout.safetensors") != facts.get("sha256"):
             raise DamagedFile(f"{folder / 'layout.safetensors'} is damaged: ingest the data again")
-        layout = Layout(int(facts["size"]), **{name: tensors.pop(name) for name in _LAYOUT})
+        try:
+            layout, mean = _checked(facts, tensors)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DamagedFile(f"{folder} is damaged ({error}): ingest the data again") from None
         try:
             # Opened once: if the folder is replaced during a run, the run still reads the file it started with.
             descriptor = os.open(folder / "blocks.bin", os.O_RDONLY)
         except FileNotFoundError:
             raise DamagedFile(f"{folder / 'blocks.bin'} is missing: ingest the data again") from None
-        opened = cls(folder, layout, mean=float(facts["mean"]), descriptor=descriptor, **tensors)
+        opened = cls(folder, layout, mean=mean, descriptor=descriptor, **tensors)
         weakref.finalize(opened, os.close, descriptor)
         if os.fstat(descriptor).st_size != len(opened) * opened.bytes_per_rating:
             raise DamagedFile(f"{folder / 'blocks.bin'} is truncated: ingest the data again")
@@ -199,6 +204,35 @@ class BlockFile:
 
     def __len__(self) -> int:
         return int(self.pointers[-1])
+
+
+def _checked(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> tuple[Layout, float]:
+    """Return the layout, which is taken out of the tensors, and the mean; raise ValueError or such if any is wrong."""
+    size, mean = facts["size"], float(facts["mean"])
+    if type(size) is not int or not 1 <= size <= _MOST_STRIPS or not math.isfinite(mean):
+        raise ValueError("its size or its mean is out of range")
+    layout = Layout(size, **{name: tensors.pop(name) for name in _LAYOUT})
+    layout.check()
+    expected = {
+        "table": (np.float32, tensors["table"].shape[:1]),
+        "pointers": (np.int64, (size * size + 1,)),
+        "checksums": (np.uint32, (size * size,)),
+        "user_counts": (np.int64, layout.user_order.shape),
+        "item_counts": (np.int64, layout.item_order.shape),
+    }
+    for name, (kind, shape) in expected.items():
+        if tensors[name].dtype != kind or tensors[name].shape != shape:
+            raise ValueError(f"{name} is {tensors[name].dtype} of shape {tensors[name].shape}")
+    pointers = tensors["pointers"]
+    if pointers[0] != 0 or (pointers[1:] < pointers[:-1]).any() or not np.isfinite(tensors["table"]).all():
+        raise ValueError("blocks should follow each other, and ratings should be finite")
+    for name in ("user_counts", "item_counts"):
+        # With this limit on each, the sum cannot wrap around to the right one.
+        if tensors[name].min(initial=0) < 0 or tensors[name].max(initial=0) > pointers[-1]:
+            raise ValueError(f"{name} are out of range")
+        if tensors[name].sum() != pointers[-1]:
+            raise ValueError(f"{name} do not add up to the number of ratings")
+    return layout, mean
 
 
 @dataclass(frozen=True, eq=False)

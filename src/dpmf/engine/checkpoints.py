@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.tensorfile import Tensor, read_tensors, write_tensors
 from dpmf.errors import DamagedFile, InvalidArgument
-from dpmf.files import dump_json, new_folder, read_json, sha256_of, write_text
+from dpmf.files import dump_json, is_sealed, new_folder, read_json, sealed, sha256_of, write_text
+from dpmf.temporary import remove_leftovers
 from dpmf.version import __version__
 
 _TENSOR_FILE = "state.safetensors"
@@ -144,6 +145,8 @@ class Snapshots:
             InvalidArgument: the snapshot belongs to another run: other data, configuration, CPU or Numba.
             DamagedFile: the snapshot is damaged.
         """
+        if self._folder.is_dir():  # a run that has no snapshot left to write would leave them there
+            remove_leftovers(self._folder, r"\.epoch-\d+\.")
         folders = _snapshots_in(self._folder)
         if not folders:
             return None
@@ -152,8 +155,13 @@ class Snapshots:
         try:
             theirs, epoch, names = dict(facts["identity"]), int(facts["epoch"]), list(facts["tensors"])
             content = dict(facts["facts"])
-        except (KeyError, TypeError, ValueError):
-            raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: it does not describe a snapshot") from None
+            sealed_or_old = is_sealed(facts) if "digest" in facts else True  # earlier versions had no digest
+            if not sealed_or_old or not all(isinstance(name, str) for name in names):
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise DamagedFile(
+                f"{folder / _FACTS_FILE} is damaged: remove {folder} to resume from an older snapshot, or start over"
+            ) from None
         if _method_name(theirs) != _method_name(self._identity):  # before digests that differ because of it
             raise InvalidArgument(
                 f"{self._folder} is a checkpoint of another run (of the method {_method_name(theirs)} there, "
@@ -187,9 +195,10 @@ class Snapshots:
                 "tensors": sorted(tensors),
                 "sha256": sha256_of(work / _TENSOR_FILE),
             }
-            write_text(work / _FACTS_FILE, dump_json(content))
+            write_text(work / _FACTS_FILE, dump_json(sealed(content)))
         for folder in older:
-            shutil.rmtree(folder)
+            if folder.exists():  # what a kill left of this very snapshot is gone already
+                shutil.rmtree(folder)
 
     def _finish_steps(self, steps: Iterator[None]) -> None:
         try:

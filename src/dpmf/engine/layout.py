@@ -66,6 +66,19 @@ class Layout:
             equal_masses(item_counts[item_order], size),
         )
 
+    def check(self) -> None:
+        """Raise ValueError unless all parts are valid and consistent: kernels rely on it."""
+        arrays = self.user_order, self.item_order, self.strip_starts, self.tier_starts
+        if any(one.dtype != np.int64 or one.ndim != 1 for one in arrays):
+            raise ValueError("orders and starts should be vectors of int64")
+        for order, starts in ((self.user_order, self.strip_starts), (self.item_order, self.tier_starts)):
+            if not np.array_equal(np.sort(order), np.arange(len(order))):
+                raise ValueError("an order should name every position once")
+            if starts.shape != (self.size + 1,) or starts[0] != 0 or starts[-1] != len(order):
+                raise ValueError(f"there should be {self.size} parts, from the first position to the last")
+            if (starts[1:] < starts[:-1]).any():
+                raise ValueError("parts should follow each other")
+
     @property
     def strips(self) -> list[slice]:
         """The users of each strip, in the grid's numbering."""

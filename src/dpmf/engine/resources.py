@@ -106,8 +106,9 @@ def _fitting(wanted: int, always: int, each: int, limit: int, what: str) -> int:
 
 
 def _too_little(memory: int, n_factors: int, what: str, needed: int) -> InvalidArgument:
+    factors = f"{n_factors} factor{'s' if n_factors != 1 else ''}"
     return InvalidArgument(
-        f"{_megabytes(memory)} of memory is too little for {n_factors} factors: {what} take {_megabytes(needed)}; "
+        f"{_megabytes(memory)} of memory is too little for {factors}: {what} take {_megabytes(needed)}; "
         "allow that much, or use fewer factors"
     )
 

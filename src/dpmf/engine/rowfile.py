@@ -11,14 +11,13 @@
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.files import scratch_file
+from dpmf.files import reserve, scratch_file
 
 _PIECE_BYTES = 1 << 22
 
@@ -36,10 +35,7 @@ class MappedRows:
         self._row_bytes = 4 * shape[1]
         size = max(shape[0] * self._row_bytes, 1)
         with scratch_file(folder) as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error now, not a crash later
-            else:
-                file.truncate(size)
+            reserve(file, size)
             self._map = mmap.mmap(file.fileno(), size)
         self.array: NDArray[np.float32] = np.frombuffer(self._map, np.float32, shape[0] * shape[1]).reshape(shape)
 

@@ -10,7 +10,6 @@ StoredRatings(1,101 ratings, 50 users, 40 items, scale 1:5)
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from dpmf.engine.blockfile import FILES as BLOCK_FILES
 from dpmf.engine.blockfile import BlockFile
 from dpmf.errors import DamagedFile
-from dpmf.files import check_replaceable, new_folder, scratch_file, scratch_folder
+from dpmf.files import check_replaceable, new_folder, scratch_file, scratch_folder, write_at
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.store.columns import FILES as COLUMN_FILES
@@ -89,7 +88,7 @@ class StoredRatings:
                 places = indptr[positions].tolist()
                 starts, numbers = piece.indptr.tolist(), column(piece)
                 for place, start, end in zip(places, starts[:-1], starts[1:], strict=True):
-                    os.pwrite(file.fileno(), numbers[start:end].data, 4 * place)
+                    write_at(file.fileno(), numbers[start:end].data.cast("B"), 4 * place)
             return np.memmap(file, dtype, "r")
 
     @contextlib.contextmanager

@@ -81,7 +81,7 @@ def read_tensors(
     with path.open("rb") as file:
         try:
             header, start = _read_header(file, path.stat().st_size)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             raise DamagedFile(f"{path} is damaged: its header does not describe it ({error})") from None
         if set(header) != set(expected):
             raise DamagedFile(f"{path} should hold {sorted(expected)} and holds {sorted(header)}")

@@ -7,9 +7,7 @@ True
 from __future__ import annotations
 
 import json
-import tempfile
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation.new_users import Ranker
 from dpmf.evaluation.peer_process import ask
+from dpmf.files import scratch_folder
 from dpmf.kernels.csr import CsrPattern
 
 _N_FACTORS = 64  # the other settings are its defaults
@@ -57,19 +56,19 @@ def implicit_ranker(liked: CsrPattern, n_items: int, n_threads: int | None = Non
     settings = {"n_items": n_items, "n_factors": _N_FACTORS, "n_threads": thread_count(n_threads)}
 
     def rank(indptr: NDArray[np.int64], items: NDArray[np.int32], _: object, k: int) -> NDArray[np.int32]:
-        with tempfile.TemporaryDirectory(prefix="dpmf-peer-") as folder:
+        with scratch_folder("peer") as folder:
             np.savez(
-                Path(folder) / "liked.npz",
+                folder / "liked.npz",
                 train_indptr=liked.indptr,
                 train_items=liked.items,
                 known_indptr=indptr,
                 known_items=items,
             )
-            asked = ["-c", _PROGRAM, folder, json.dumps({**settings, "k": k})]
+            asked = ["-c", _PROGRAM, str(folder), json.dumps({**settings, "k": k})]
             # implicit asks for one thread of BLAS, since it has threads of its own.
             if ask("implicit", asked, {"OPENBLAS_NUM_THREADS": "1"}) is None:
                 raise InvalidArgument("implicit is installed, and failed: update it, or uninstall it to go without")
-            found: NDArray[np.int32] = np.load(Path(folder) / "found.npy")
+            found: NDArray[np.int32] = np.load(folder / "found.npy")
         return found
 
     return rank

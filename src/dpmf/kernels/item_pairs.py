@@ -7,14 +7,15 @@ item that is listed twice counts once.
 
 >>> own = Csr(np.array([0, 3]), np.array([0, 1, 2], np.int32), np.float32([5, 3, 1]))
 >>> sums = np.zeros(3, np.int64)
->>> add_preferences(own, 0, 1, 2.0, 4.0, np.arange(3, dtype=np.int32), np.ones(1), 1000.0, sums)
+>>> add_preferences(own, 0, 1, Ramp(2.0, 4.0), np.arange(3, dtype=np.int32), np.ones(1), 1000.0, sums)
 >>> sums.tolist()  # weights 1, 1/2 and 0
 [894, 447, 0]
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,28 @@ _LEAST_TOTAL = 1e-250  # squares that make up a smaller sum may have lost digits
 _ROOT_TWO = 2.0**0.5
 
 
+class Ramp(NamedTuple):
+    """The weight of a rating: 0 up to `none`, 1 from `full` on, and in proportion between them.
+
+    Attributes:
+        none, full: ratings.
+        counts: whether values are counts above 0 of which logarithms, to base 2, take the place of ratings. What was
+            counted at all was counted once.
+    """
+
+    none: float
+    full: float
+    counts: bool = False
+
+
 @kernel
-def preference(value: float, none: float, full: float) -> float:
-    """Return the weight of a rating: 0 up to `none`, 1 from `full` on, and in proportion between them."""
+def preference(value: float, ramp: Ramp) -> float:
+    """Return the weight of a rating, or of a count, from 0 to 1; what is neither weighs 0."""
+    none, full, counts = ramp
+    if counts:
+        if not value > 0.0:
+            return 0.0
+        value = math.log2(max(value, 1.0))
     if value >= full:
         return 1.0
     weight = (value - none) / (full - none) if value > none else 0.0
@@ -37,7 +57,7 @@ def preference(value: float, none: float, full: float) -> float:
 
 
 @kernel
-def preference_normalizer(rated: Csr, none: float, full: float, places: NDArray[np.int32], person: int) -> float:
+def preference_normalizer(rated: Csr, ramp: Ramp, places: NDArray[np.int32], person: int) -> float:
     """Return a, just below 1/‖weights‖ over the person's ratings that count, or 0 if there are none."""
     indptr, items, values = rated
     last, total = -1, 0.0
@@ -46,7 +66,7 @@ def preference_normalizer(rated: Csr, none: float, full: float, places: NDArray[
         if last < item < len(places):
             last = item
             if places[item] >= 0:
-                weight = preference(values[p], none, full)
+                weight = preference(values[p], ramp)
                 total += weight * weight
     return SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
 
@@ -56,8 +76,7 @@ def add_preferences(
     rated: Csr,
     start: int,
     stop: int,
-    none: float,
-    full: float,
+    ramp: Ramp,
     places: NDArray[np.int32],
     shares: NDArray[np.float64],
     steps: float,
@@ -66,7 +85,7 @@ def add_preferences(
     """Add everybody's z to sums, shape (M,); places[j] is where item j goes, or -1. Bound: the person's share."""
     indptr, items, values = rated
     for i in range(start, stop):
-        scale = preference_normalizer(rated, none, full, places, i) * valid_share(shares, i) * steps
+        scale = preference_normalizer(rated, ramp, places, i) * valid_share(shares, i) * steps
         if not scale > 0.0:
             continue
         last = -1
@@ -75,7 +94,7 @@ def add_preferences(
             if last < item < len(places):
                 last = item
                 if places[item] >= 0:
-                    sums[places[item]] += np.int64(scale * preference(values[p], none, full))
+                    sums[places[item]] += np.int64(scale * preference(values[p], ramp))
 
 
 @kernel
@@ -83,8 +102,7 @@ def add_item_pairs(
     rated: Csr,
     start: int,
     stop: int,
-    none: float,
-    full: float,
+    ramp: Ramp,
     places: NDArray[np.int32],
     shares: NDArray[np.float64],
     steps: float,
@@ -100,7 +118,7 @@ def add_item_pairs(
         longest = max(longest, indptr[i + 1] - indptr[i])
     rows, z = np.empty(longest, np.int64), np.empty(longest)
     for i in range(start, stop):
-        normalizer = preference_normalizer(rated, none, full, places, i)
+        normalizer = preference_normalizer(rated, ramp, places, i)
         scale = valid_share(shares, i) * steps
         if not normalizer * scale > 0.0:
             continue
@@ -110,7 +128,7 @@ def add_item_pairs(
             if last < item < len(places):
                 last = item
                 if places[item] > row:
-                    weight = preference(values[p], none, full)
+                    weight = preference(values[p], ramp)
                     if weight > 0.0:
                         row = places[item]
                         rows[count], z[count] = row, normalizer * weight

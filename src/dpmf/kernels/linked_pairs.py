@@ -8,7 +8,7 @@ of what one person adds is at most their share times `steps`: see docs/proofs/ea
 >>> own = Csr(np.array([0, 3]), np.array([0, 1, 2], np.int32), np.float32([5, 5, 5]))
 >>> linked = Csr(np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), np.float32([1, 1]))  # items 0 and 1, 1 and 2
 >>> sums = np.zeros(3, np.int64)
->>> add_linked_pairs(own, 0, 1, 2.0, 4.0, linked, np.ones(1), 1000.0, sums)
+>>> add_linked_pairs(own, 0, 1, Ramp(2.0, 4.0), linked, np.ones(1), 1000.0, sums)
 >>> sums.tolist()
 [692, 692, 66]
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.bounded_sums import SAFETY, valid_share
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.item_pairs import preference
+from dpmf.kernels.item_pairs import Ramp, preference
 from dpmf.kernels.jit import kernel
 
 MASS = 0.2  # of a person's length goes into the last number, and the rest into pairs
@@ -36,8 +36,7 @@ def add_linked_pairs(
     rated: Csr,
     start: int,
     stop: int,
-    none: float,
-    full: float,
+    ramp: Ramp,
     linked: Csr,
     shares: NDArray[np.float64],
     steps: float,
@@ -60,7 +59,7 @@ def add_linked_pairs(
             item = items[p]
             if last < item < n_items:
                 last = item
-                weights[item] = preference(values[p], none, full)
+                weights[item] = preference(values[p], ramp)
                 all_squares += weights[item] * weights[item]
         last, squares, mass = -1, 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):

@@ -1,8 +1,9 @@
 """Parsing ratings in groups below a header line, straight from bytes.
 
 Two public layouts look like this. Netflix Prize: `movie:` and below it `user,rating,date` per line. Yahoo Music:
-`user|count` and below it `item<tab>rating<tab>…`. One loop reads both: the header is a number and a mark, and the
-lines below it begin with two numbers; what follows is skipped, except that the digits of a date are kept.
+`user|count` and below it `item<tab>rating<tab>…`. One loop reads both: the header is a number, a mark and perhaps
+another number, and the lines below it begin with two numbers; what follows is skipped, except that the digits of a date
+are kept. Anything else that looks like a header would hand the ratings below it to another group, so it is refused.
 
 >>> import numpy as np
 >>> text = np.frombuffer(b"1:\\n7,4,2005-09-06\\n8,3.5,\\n", np.uint8)
@@ -41,12 +42,26 @@ def _end_of_line(text: NDArray[np.uint8], place: int) -> int:
 
 
 @kernel
-def _is_header(text: NDArray[np.uint8], start: int, end: int, mark: int) -> bool:
-    """Tell whether a line is a number followed by the mark."""
-    place = start
+def _end_of_digits(text: NDArray[np.uint8], place: int, end: int) -> int:
     while place < end and _ZERO <= text[place] <= _NINE:
         place += 1
-    return 0 < place - start <= _MOST_DIGITS and place < end and text[place] == mark
+    return place
+
+
+@kernel
+def _is_id(text: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Tell whether these digits are the usual spelling of a number: 007 is not somebody else's 7."""
+    return 0 < end - start <= _MOST_DIGITS and (text[start] != _ZERO or end - start == 1)
+
+
+@kernel
+def _is_header(text: NDArray[np.uint8], start: int, end: int, mark: int) -> bool:
+    """Tell whether a line is an id followed by the mark and by nothing but digits."""
+    place = _end_of_digits(text, start, end)
+    if not _is_id(text, start, place) or place == end or text[place] != mark:
+        return False
+    place = _end_of_digits(text, place + 1, end)
+    return place == end or (place == end - 1 and text[place] == _RETURN)
 
 
 @kernel
@@ -107,7 +122,7 @@ def parse_grouped(
             while place < end and _ZERO <= text[place] <= _NINE:
                 member = member * 10 + (text[place] - _ZERO)
                 place += 1
-            if not 0 < place - start <= _MOST_DIGITS or not _ends_field(text, place, end):
+            if not _is_id(text, start, place) or not _ends_field(text, place, end):
                 return line
             place += 1  # the separator
             negative = place < end and text[place] == _MINUS
@@ -129,11 +144,15 @@ def parse_grouped(
             if digits == 0 or not _ends_field(text, place, end):
                 return line
             date = np.int64(0)
+            digits = 0
             place += 1  # the separator
             while place < end and (_ZERO <= text[place] <= _NINE or text[place] == _MINUS):
                 if text[place] != _MINUS:
                     date = date * 10 + (text[place] - _ZERO)
+                    digits += 1
                 place += 1
+            if digits > _MOST_DIGITS:
+                return line
             groups[count] = group
             members[count] = member
             values[count] = np.float32(-number / unit if negative else number / unit)

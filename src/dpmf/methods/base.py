@@ -17,6 +17,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.methods.checks import check_rated
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.budget import DEFAULT_DELTA
@@ -24,7 +25,9 @@ from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
 
 if TYPE_CHECKING:
+    from dpmf.methods.certified.planned import Expected, PlanRecord
     from dpmf.methods.sgld.convergence import Convergence
+    from dpmf.model import Release
 
 Callback = Callable[[EpochRecord], bool | None]
 Settings = TypeVar("Settings")
@@ -78,6 +81,9 @@ class Method(ABC):
             users, an argument of `fit`), "chains" (more of them, see `diagnose`).
         personal_claim: whether the claim of mode "paper" is about users, who can then have budgets of their own.
         plain_mode: the mode that a comparison without a finite epsilon runs.
+        plan_version: of the plans of certified runs. To be raised with every change of what is released, with how much
+            noise, or how many numbers: plans of another version are not compared with those of this one.
+        one_each: whether every item of a certified release takes at least one released number.
     """
 
     name: ClassVar[str]
@@ -87,6 +93,8 @@ class Method(ABC):
     takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     personal_claim: ClassVar[bool] = False
     plain_mode: ClassVar[str] = "certified"
+    plan_version: ClassVar[int] = 1
+    one_each: ClassVar[bool] = True
 
     def fit(
         self,
@@ -118,6 +126,8 @@ class Method(ABC):
         """Train, after refusing what no kind of run can use."""
         if not len(ratings):
             raise InvalidArgument("there are no ratings to train on")
+        if not self.is_implicit:
+            check_rated(ratings.scale)
         if isinstance(ratings, StoredRatings) and not self.streams:
             raise InvalidArgument(
                 f"{type(self).__name__} needs the ratings in memory here: allow more memory, or set no limit"
@@ -219,6 +229,18 @@ class Method(ABC):
     ) -> Convergence:
         """Run more chains to see whether they agree, where a method `takes` them."""
         raise InvalidArgument(f"n_chains={n_chains}: {self.name} has no chains, leave it out")
+
+    @classmethod
+    def expected(cls, settings: Mapping[str, Any], release: Release, record: PlanRecord) -> Expected:
+        """Return what a certified release of these settings should hold: see `dpmf.methods.verification`.
+
+        Args:
+            settings: all fields by name, as given or chosen, without budget and noise seed.
+            release: whose catalogue, scale and budget count, and whose events only where nothing else says how many
+                people there are, and that is public.
+            record: what the plan was made from beside them.
+        """
+        raise InvalidArgument(f"{cls.name} has no certified mode")
 
     @classmethod
     def unit_for(cls, mode: str) -> str:

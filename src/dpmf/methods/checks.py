@@ -14,7 +14,7 @@ from typing import Any
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Budget
-from dpmf.ratings import Items
+from dpmf.ratings import Items, Scale
 
 _MOST = (1 << 31) - 1
 _MOST_SEED = (1 << 63) - 1
@@ -42,6 +42,12 @@ def whole(name: str, value: object, least: int = 1, most: int = _MOST) -> None:
     """Refuse what is not an integer from `least` to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidArgument(f"{name}={value!r} must be a whole number from {least} to {most}")
+
+
+def check_rated(scale: Scale) -> None:
+    """Refuse counts where ratings are learnt from."""
+    if scale.counts:
+        raise InvalidArgument("these are counts, not ratings: take feedback as implicit, with EASE or ALS")
 
 
 def fraction(name: str, value: float) -> None:

@@ -13,12 +13,14 @@ True
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.engine.resources import Resources
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
 from dpmf.model import EpochRecord, Model, Release
 from dpmf.model.person import fold_in_many
+from dpmf.ratings import Ratings
 
 
 def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], resources: Resources) -> Model:
@@ -34,7 +36,13 @@ def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ..
         b[positions], U[positions] = fold_in_many(release, piece.indptr, piece.items, piece.values, resources.n_threads)
         if rows is not None:
             rows.put_away(0, ratings.n_users)
-    weights, ranking, highest = None, release.ranking, release.scale.hi
-    if ranking is not None and not release.is_implicit:  # for which all weights are 1, as without any
-        weights = ratings.gathered(lambda piece: ranking.weigh(piece.values, highest), np.float32)
+    weights = None
+    if release.ranks and (release.weighs_counts or not release.is_implicit):  # else all weights are 1, as without any
+        weights = ratings.gathered(lambda piece: _weights(release, piece), np.float32)
     return Model(release, ratings.user_ids, U, b, *ratings.seen(), history, weights)
+
+
+def _weights(release: Release, ratings: Ratings) -> NDArray[np.float32]:
+    weights = release.weigh(ratings.values)
+    assert weights is not None
+    return weights

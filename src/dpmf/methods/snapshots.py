@@ -14,8 +14,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots, machine_identity
 from dpmf.engine.grid import checksum_of
+from dpmf.engine.journal import locked
 from dpmf.engine.store import StoredRatings
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DamagedFile
@@ -56,19 +57,23 @@ def fingerprint_of(ratings: Ratings, *more: NDArray[Any]) -> str:
     return f"{checksum_of((ratings.indptr, ratings.items, ratings.values, *more)):08x}"
 
 
+@contextmanager
 def snapshots_of(
     plan: Checkpoint | None,
     method: Mapping[str, Any],
     ratings: Ratings | StoredRatings,
     fingerprint: Callable[[], str],
     **more: Any,
-) -> AbstractContextManager[Snapshots | None]:
-    """Return the snapshots of a run, or None without a plan; see `identity_of`."""
+) -> Iterator[Snapshots | None]:
+    """Yield the snapshots of a run, kept from other processes meanwhile; None without a plan. See `identity_of`."""
     if plan is None:
-        return nullcontext()
+        yield None
+        return
     # Ratings are on disk where memory is limited: a copy of all factors might not fit.
     may_copy = not isinstance(ratings, StoredRatings)
-    return Snapshots(plan, identity_of(method, ratings, fingerprint(), **more), may_copy=may_copy)
+    identity = identity_of(method, ratings, fingerprint(), **more)
+    with locked(plan.folder), Snapshots(plan, identity, may_copy=may_copy) as snapshots:
+        yield snapshots
 
 
 def save(

@@ -22,10 +22,12 @@ from dpmf.errors import DamagedFile, InvalidArgument, UnknownId
 from dpmf.files import (
     check_replaceable,
     dump_json,
+    is_sealed,
     load_tensors,
     new_folder,
     read_json,
     save_tensors,
+    sealed,
     sha256_of,
     write_text,
 )
@@ -198,7 +200,7 @@ class Model:
                 "history": [asdict(record) for record in self.history],
                 "sha256": sha256_of(work / "model.safetensors"),
             }
-            write_text(work / "model.json", dump_json(facts))
+            write_text(work / "model.json", dump_json(sealed(facts)))
             write_text(work / "SENSITIVE", _WARNING)
 
     @classmethod
@@ -210,6 +212,8 @@ class Model:
         facts = read_json(folder / "model.json")
         if not isinstance(facts, dict) or facts.get("format") != "dpmf-model" or facts.get("version") != FORMAT_VERSION:
             raise DamagedFile(f"{folder} is not a model of format {FORMAT_VERSION}")
+        if "digest" in facts and not is_sealed(facts):  # models of earlier versions have none
+            raise DamagedFile(f"{folder / 'model.json'} is damaged: its content is not what its digest says")
         release = Release.load(folder / "release")
         expected = (*_TENSORS, _WEIGHTS) if release.ranks else _TENSORS
         tensors = load_tensors(folder / "model.safetensors", expected)
@@ -228,6 +232,9 @@ class Model:
     def _check(self) -> None:
         """Raise ValueError unless users, factors, seen items and release are consistent: kernels rely on it."""
         n_users, indptr, seen = len(self.user_ids), self.seen_indptr, self.seen_items
+        kinds = (self.user_factors, np.float32), (self.user_biases, np.float32), (indptr, np.int64), (seen, np.int32)
+        if any(one.dtype != kind for one, kind in kinds) or seen.ndim != 1:
+            raise ValueError("user factors and biases should be float32, and seen items int32 with pointers of int64")
         if self.user_factors.shape != (n_users, self.release.n_factors) or self.user_biases.shape != (n_users,):
             raise ValueError(f"{n_users} users, but factors of shape {self.user_factors.shape}")
         if indptr.shape != (n_users + 1,) or indptr[0] != 0 or indptr[-1] != len(seen) or (np.diff(indptr) < 0).any():
@@ -237,6 +244,7 @@ class Model:
         if self.seen_weights is not None and (
             self.seen_weights.dtype != np.float32
             or self.seen_weights.shape != seen.shape
-            or not ((self.seen_weights >= 0) & (self.seen_weights <= 1)).all()
+            or not ((self.seen_weights >= 0) & (self.seen_weights <= self.release.most_weight)).all()
         ):
-            raise ValueError("the weights of the seen items should be numbers from 0 to 1, one for each")
+            most = f"{self.release.most_weight:g}"
+            raise ValueError(f"the weights of the seen items should be numbers from 0 to {most}, one for each")

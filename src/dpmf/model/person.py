@@ -33,6 +33,9 @@ from dpmf.model.ranking import Ranking
 from dpmf.model.release import LEAST_RIDGE, Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, find_filters, position_of, select_best
 from dpmf.ratings.ids import Id
+from dpmf.ratings.table import MOST_COUNT
+
+_LARGEST_COUNT = 1e300  # integers may be larger than any float
 
 
 class Recommendation(NamedTuple):
@@ -153,8 +156,9 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
     Args:
         release: the release to fit to.
         ratings: item (id first, then exact title) → rating on the release's scale. For implicit feedback, the items
-            that the person has: a list, a set, or a mapping whose values are ignored. Items outside the catalogue are
-            left out and listed in `Person.unknown`.
+            that the person has: a list, a set, or a mapping to how often, which is ignored unless the release weighs
+            counts; then an item that comes twice counts twice. Items outside the catalogue are left out and listed in
+            `Person.unknown`.
     """
     if not release.is_implicit and not isinstance(ratings, Mapping):
         raise InvalidArgument("this release goes by ratings: give a mapping from items to ratings, not items alone")
@@ -164,7 +168,7 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
     unknown = []
     for item in ratings:
         value = 1.0
-        if isinstance(ratings, Mapping) and not release.is_implicit:
+        if isinstance(ratings, Mapping) and (release.weighs_counts or not release.is_implicit):
             value = ratings[item]
             _check_rating(release, item, value)
         position = release.items.find(item)
@@ -172,6 +176,8 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
             unknown.append(item)
         elif position in known and not release.is_implicit:
             raise InvalidArgument(f"{item!r} is rated twice, by id and by title: keep one")
+        elif release.is_implicit:
+            known[position] = min(known.get(position, 0.0) + float(value), MOST_COUNT)
         else:
             known[position] = float(value)
     if unknown and not known:
@@ -269,5 +275,9 @@ def _clipped(release: Release, rating: Any) -> float:
 
 def _check_rating(release: Release, item: object, value: Any) -> None:
     scale = release.scale
+    if release.is_implicit:
+        if not isinstance(value, int | float | np.number) or not 0 < value < np.inf or value > _LARGEST_COUNT:
+            raise InvalidArgument(f"the count {value!r} of {item!r} is not a number above 0")
+        return
     if not isinstance(value, int | float | np.number) or not scale.lo <= float(value) <= scale.hi:
         raise InvalidArgument(f"the rating {value!r} of {item!r} is not on the scale {scale}")

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
 
+LARGEST_FACTOR = 1e12  # in magnitude; no training gives more, and products of more would not be numbers
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
@@ -41,8 +43,10 @@ class Ranking:
         indptr, pairs, values: further contributions of single pairs, sparse rows over the head: a row is an owned item,
             a column a scored one; columns ascend within a row. There may be none.
         popularity: shape (n_items,), float32, orders all other items, and those of equal score.
-        threshold: the lowest rating that counts; not used for implicit feedback.
-        lowest_weight: the weight of that rating, from 0 to 1; the highest rating on the scale weighs 1.
+        threshold: the lowest rating that counts. For implicit feedback, the count from which on items weigh most; 0 if
+            it does not matter how often a person had an item.
+        lowest_weight: the weight of that rating, from 0 to 1; the highest rating on the scale weighs 1. For implicit
+            feedback, what a count of one weighs beside the most.
     """
 
     items: NDArray[np.int32]
@@ -56,7 +60,7 @@ class Ranking:
     lowest_weight: float
 
     @classmethod
-    def by_popularity(cls, popularity: NDArray[Any]) -> Ranking:
+    def by_popularity(cls, popularity: NDArray[Any], threshold: float = 0.0, lowest_weight: float = 1.0) -> Ranking:
         """Return the ranking that is the same for everybody: the most popular items first."""
         nothing, no_items = np.zeros((0, 0), np.float32), np.zeros(0, np.int32)
         return cls(
@@ -67,14 +71,15 @@ class Ranking:
             pairs=no_items,
             values=np.zeros(0, np.float32),
             popularity=np.asarray(popularity, np.float32),
-            threshold=0.0,
-            lowest_weight=1.0,
+            threshold=threshold,
+            lowest_weight=lowest_weight,
         )
 
     def __repr__(self) -> str:
+        factors, pairs = self.left.shape[1], len(self.pairs)
         return (
-            f"Ranking({len(self.items):,} of {len(self.popularity):,} items, {self.left.shape[1]} factors, "
-            f"{len(self.pairs):,} pairs)"
+            f"Ranking({len(self.items):,} of {len(self.popularity):,} items, {factors} factor"
+            f"{'s' if factors != 1 else ''}, {pairs:,} pair{'s' if pairs != 1 else ''})"
         )
 
     @cached_property
@@ -105,6 +110,22 @@ class Ranking:
         share = (given.astype(np.float64) - self.threshold) / span if span > 0 else np.ones(given.shape)
         weights = self.lowest_weight + (1 - self.lowest_weight) * np.clip(share, 0.0, 1.0)
         return np.where(given >= np.float32(self.threshold), weights, 0.0).astype(np.float32)
+
+    @property
+    def weighs_counts(self) -> bool:
+        """Whether, for implicit feedback, it matters how often a person had an item."""
+        return self.threshold > 1 and self.lowest_weight > 0
+
+    def weigh_counts(self, counts: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+        """Return how much items weigh that somebody had this often; see `dpmf.kernels.item_pairs.preference`.
+
+        It is 1 for a count of one, and rises with the logarithm of the count; it is 1 for all if counts do not matter.
+        """
+        weights = np.ones(len(counts))
+        if self.weighs_counts:
+            share = np.log2(np.clip(np.asarray(counts, np.float64), 1.0, self.threshold)) / np.log2(self.threshold)
+            weights += (1 / self.lowest_weight - 1) * share
+        return weights.astype(np.float32)
 
     def restrict(self, rated: Csr) -> Csr:
         """Return the part of people's weighted items that scores depend on: places in the head of weight above 0."""
@@ -172,6 +193,8 @@ class Ranking:
             raise ValueError(f"{len(self.pairs)} pairs, but {len(self.values)} values of them")
         if not all(np.isfinite(one).all() for one in floats):
             raise ValueError("ranking factors, values and popularity should be finite")
+        if any(np.abs(one).max(initial=0) > LARGEST_FACTOR for one in (self.left, self.right, self.values)):
+            raise ValueError(f"ranking factors and values should be at most {LARGEST_FACTOR:g} in magnitude")
         if not (math.isfinite(self.threshold) and 0 <= self.lowest_weight <= 1):
             raise ValueError("the threshold should be a number, and the lowest weight one from 0 to 1")
 

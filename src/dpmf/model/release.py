@@ -4,8 +4,8 @@ It may rank as well as predict ratings, or rank only: then it has a ranking part
 factors or with no factors at all.
 
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
-latter are a whitelist: no count of users or ratings, no error figure, no path, no time. It holds the checksum of the
-former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
+latter are a whitelist: no exact count of users or ratings, no error figure, no path, no time. It has the checksum of
+the former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
 tampering. A release with a ranking part has format 4; any other has format 3 if it is of implicit feedback, which it
 then records, and format 2 if not.
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import digest_of, dump_json, load_tensors, new_folder, save_tensors, sha256_of, write_text
-from dpmf.model.ranking import Ranking
+from dpmf.model.ranking import LARGEST_FACTOR, Ranking
 from dpmf.model.ranking_tensors import TENSORS as RANKING_TENSORS
 from dpmf.model.ranking_tensors import ranking_of_tensors, ranking_tensors
 from dpmf.model.release_json import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
 _TENSORS = ("item_factors", "item_biases")
+_MOST_WEIGHT = 1e6  # of an item that was had often, beside one that was had once
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ class Release:
     def __repr__(self) -> str:
         """Return sizes and the mode of the guarantee."""
         ranking = "" if self.ranking is None else f"{self.ranking!r}, "
-        return f"Release({len(self.items):,} items, {self.n_factors} factors, {ranking}guarantee {self.guarantee.mode})"
+        factors = f"{self.n_used_factors} factor{'s' if self.n_used_factors != 1 else ''}"
+        return f"Release({len(self.items):,} items, {factors}, {ranking}guarantee {self.guarantee.mode})"
 
     @property
     def n_factors(self) -> int:
@@ -130,9 +132,19 @@ class Release:
         return int(self.item_factors.shape[1])
 
     @property
+    def n_used_factors(self) -> int:
+        """How many factors say something: not those that are 0 for every item, as where a run found none."""
+        return int(np.count_nonzero(self.item_factors.any(axis=0)))
+
+    @property
     def is_implicit(self) -> bool:
         """Whether it predicts what people have, not how they rate it."""
         return self.feedback == "implicit"
+
+    @property
+    def weighs_counts(self) -> bool:
+        """Whether it matters how often a person had an item."""
+        return self.is_implicit and self.ranking is not None and self.ranking.weighs_counts
 
     @property
     def ranks(self) -> bool:
@@ -155,12 +167,17 @@ class Release:
             raise InvalidArgument("this release only ranks items, and predicts no ratings: ask it for recommendations")
 
     def weigh(self, ratings: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """Return how much items with these ratings count in the ranking; None if there is no ranking part."""
+        """Return how much items with these ratings, or counts, weigh in the ranking; None if there is no such part."""
         if self.ranking is None:
             return None
         if self.is_implicit:
-            return np.ones(len(ratings), np.float32)
+            return self.ranking.weigh_counts(ratings)
         return self.ranking.weigh(ratings, self.scale.hi)
+
+    @property
+    def most_weight(self) -> float:
+        """What an item weighs at the most in the ranking: 1, and more than that if it was had often."""
+        return 1 / self.ranking.lowest_weight if self.ranking is not None and self.weighs_counts else 1.0
 
     @property
     def _version(self) -> int:
@@ -215,7 +232,7 @@ class Release:
                 "format": "dpmf-release",
                 "version": self._version,
                 "mean": self.mean,
-                "scale": asdict(self.scale),
+                "scale": {name: getattr(self.scale, name) for name in ("lo", "hi", "declared")},
                 "ridge": asdict(self.ridge),
                 "items": {
                     "ids": list(self.items.ids),
@@ -287,6 +304,10 @@ class Release:
             raise ValueError(f"{len(self.items)} items, {len(factors)} rows of factors, {len(biases)} biases")
         if not (np.isfinite(factors).all() and np.isfinite(biases).all() and math.isfinite(self.mean)):
             raise ValueError("mean, factors and biases should be finite")
+        if max(np.abs(factors).max(initial=0), np.abs(biases).max(initial=0)) > LARGEST_FACTOR:
+            raise ValueError(f"factors and biases should be at most {LARGEST_FACTOR:g} in magnitude")
+        if not -LARGEST_FACTOR <= self.scale.lo <= self.scale.hi <= LARGEST_FACTOR:
+            raise ValueError(f"the scale {self.scale} should be within {LARGEST_FACTOR:g} in magnitude")
         if not self.scale.lo <= self.mean <= self.scale.hi:
             raise ValueError(f"the mean {self.mean} should be on the scale {self.scale}")
         if not (0 <= ridge.bias < math.inf and 0 <= ridge.factors < math.inf and 0 <= ridge.exponent <= 1):
@@ -297,6 +318,8 @@ class Release:
             raise TypeError("the configuration should be an object")
         if self.ranking is not None:
             self.ranking.check(len(self.items))
+            if not self.most_weight <= _MOST_WEIGHT:
+                raise ValueError(f"a count of one should weigh more than {self.ranking.lowest_weight} of the most")
             counts = len(self.ranking.items) and not self.is_implicit  # else no rating counts, or every one does
             if counts and not self.scale.lo <= self.ranking.threshold <= self.scale.hi:
                 raise ValueError(f"the threshold {self.ranking.threshold} should be on the scale {self.scale}")

@@ -9,13 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dpmf.errors import DamagedFile
+from dpmf.errors import DamagedFile, InvalidRatings
 from dpmf.files import digest_of, read_json
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Id, Ids
+from dpmf.ratings.kinds import array_of
 
 FORMAT_VERSION = 4  # the newest: with a ranking part
 IMPLICIT_VERSION = 3  # for implicit feedback without one
@@ -81,12 +80,13 @@ def items_of_json(ids: list[Id], titles: list[str], genres: list[str], declared:
 
 
 def ids_of_json(listed: list[Id]) -> Ids:
-    """Return ids, given as a list of integers and texts."""
+    """Return ids, given as a list of integers or one of texts; both in one, as older versions had it, are texts."""
     if not isinstance(listed, list) or any(type(one) not in (int, str) for one in listed):
         raise TypeError("ids should be a list of integers or texts")
-    array = np.empty(len(listed), object)
-    array[:] = listed
-    return Ids(array)
+    try:
+        return Ids(array_of(listed if len(set(map(type, listed))) == 1 else [str(one) for one in listed]))
+    except InvalidRatings as error:
+        raise TypeError(str(error)) from None
 
 
 def scale_of_json(lo: float, hi: float, declared: bool = True) -> Scale:

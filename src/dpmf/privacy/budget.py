@@ -14,6 +14,10 @@ from dpmf.errors import InvalidArgument
 UNITS = ("user", "rating")
 NEIGHBOURS = ("add-remove", "replace")
 DEFAULT_DELTA = 1e-6
+LARGE_DELTA = 1e-4
+"""Above it, `delta_warning` warns."""
+LIMIT_DELTA = 0.5
+"""From here on a budget is refused: publishing every other person's ratings would keep within it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Budget:
 
     Attributes:
         epsilon: above 0; infinity states explicitly that nothing has to be private.
-        delta: between 0 and 1, both excluded. Choose it far below 1 / (number of people), but never from their number.
+        delta: above 0 and below a half. Choose it far below 1 / (number of people), but never from their number.
         unit: what neighbouring data sets differ in: all ratings of one "user", or one "rating".
         neighbours: whether that unit is present or absent ("add-remove"), or is changed into another ("replace").
     """
@@ -40,8 +44,8 @@ class Budget:
         object.__setattr__(self, "delta", _number("delta", self.delta))
         if not self.epsilon > 0:
             raise InvalidArgument(f"epsilon={self.epsilon:g} should be above 0; inf means not private")
-        if not 0 < self.delta < 1:
-            raise InvalidArgument(f"delta={self.delta:g} should be between 0 and 1, such as {DEFAULT_DELTA:g}")
+        if not 0 < self.delta < LIMIT_DELTA:
+            raise InvalidArgument(f"delta={self.delta:g} should be above 0 and below a half, such as {DEFAULT_DELTA:g}")
         check_unit(self.unit)
         check_neighbours(self.neighbours)
 
@@ -49,6 +53,31 @@ class Budget:
     def is_finite(self) -> bool:
         """Whether anything has to be private."""
         return math.isfinite(self.epsilon)
+
+
+def delta_warning(delta: float | None, users_about: int | None = None) -> str | None:
+    """Return why a delta protects hardly anybody, in a sentence; None if it does not seem to be too large.
+
+    Args:
+        delta: of a guarantee; None without one.
+        users_about: about how many users there are, if that was declared.
+
+    >>> delta_warning(1e-6, users_about=1000) is None
+    True
+    >>> delta_warning(0.01)
+    'delta=0.01 is too large: publishing the ratings of one person in 100 would be within it, so choose 1e-06 or less'
+    """
+    if delta is None:
+        return None
+    if delta > LARGE_DELTA:
+        outright = f"publishing the ratings of one person in {max(int(1 / delta), 1):,} would be within it"
+        return f"delta={delta:g} is too large: {outright}, so choose {DEFAULT_DELTA:g} or less"
+    if users_about is not None and delta * users_about > 1:
+        return (
+            f"delta={delta:g} is too large for about {users_about:,} users: publishing the ratings of one of them "
+            f"would be within it, so choose a delta far below {1 / users_about:.1g}"
+        )
+    return None
 
 
 def check_unit(unit: object) -> None:

@@ -1,6 +1,6 @@
 """A guarantee in plain words: pure functions from public facts to text.
 
-`dpmf.model.explain` verifies a release first, and is what the command line and the page call.
+`dpmf.disclosure.explain` verifies a release first, and is what the command line and the page call.
 
 >>> facts = Facts(n_items=60, n_factors=4, scale="1:5", catalogue_declared=True, method="sgd")
 >>> [part.title for part in explain_guarantee(Guarantee.none(), facts)]
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpmf.privacy.accounting import delta_of
+from dpmf.privacy.budget import delta_warning
 from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, NormNoiseEvent
 from dpmf.privacy.guarantee import Guarantee
 
@@ -30,6 +31,8 @@ class Facts:
         feedback: "explicit" if ratings were used, "implicit" if only which items people have.
         n_ranked: the number of items that the ranking part knows pairs of; None without a ranking part.
         predicts: whether there is a rating model.
+        weighs_counts: whether it matters how often people had an item.
+        users_about: about how many users there are, if that was declared.
     """
 
     n_items: int
@@ -40,6 +43,8 @@ class Facts:
     feedback: str = "explicit"
     n_ranked: int | None = None
     predicts: bool = True
+    weighs_counts: bool = False
+    users_about: int | None = None
 
     @property
     def federated(self) -> bool:
@@ -104,7 +109,10 @@ def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     model = f"a bias each, a constant that predictions start from, the scale {facts.scale}, titles"
     if facts.feedback == "implicit":
         model = "a popularity each, titles"
-    model = f"{facts.n_factors} factors and {model}" if facts.predicts else f"titles, the scale {facts.scale}"
+    if facts.predicts:
+        model = f"{facts.n_factors} factor{'s' if facts.n_factors != 1 else ''} and {model}"
+    else:
+        model = "titles" if facts.feedback == "implicit" else f"titles, the scale {facts.scale}"
     holds = (
         f"{facts.n_items:,} items, from a list that was {source}, with {model}, and how it was trained (method "
         f"{facts.method}). It holds no user and no rating."
@@ -117,7 +125,8 @@ def _released(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     if not facts.predicts:
         holds += " It predicts no ratings."
     if facts.feedback == "implicit":
-        holds += " It was trained on which items people have, not on how they rated them."
+        often = " and how often" if facts.weighs_counts else ""
+        holds += f" It was trained on which items people have{often}, not on how they rated them."
     if not guarantee.releases:
         return (holds,)
     return holds, f"Computed from the ratings: {', '.join(guarantee.releases)}. All else is assumed to be public."
@@ -129,6 +138,7 @@ def _claimed(guarantee: Guarantee) -> tuple[str, ...]:
         f"A paper claims epsilon={guarantee.epsilon:g} and delta={guarantee.delta:g} per {guarantee.unit} "
         f"({guarantee.neighbours}). dpmf does not certify it: no accountant here can recompute it, and the code does "
         "not enforce what it rests on. For a guarantee that holds, use a certified method.",
+        *(() if guarantee.warning is None else (f"Warning: {guarantee.warning}.",)),
         *claims,
     )
 
@@ -183,7 +193,9 @@ def _meaning(guarantee: Guarantee, facts: Facts) -> tuple[str, ...]:
     if facts.federated and guarantee.neighbours == "add-remove":
         words = _NOTHING_CONTRIBUTED
     exact = (1 + delta_of(guarantee.events, 0.0, neighbours=guarantee.neighbours)) / 2
+    warning = delta_warning(delta, facts.users_about)
     return (
+        *(() if warning is None else (f"Warning: {warning}.",)),
         f"epsilon={epsilon:g}, delta={delta:g}: whatever somebody might conclude from the release, it is at most "
         f"{_factor(epsilon)} times as likely {words.present} as it would be {words.instead}, give or take a "
         f"probability of {delta:g}.",

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
 from dpmf.privacy.accounting import epsilon_of
-from dpmf.privacy.budget import Budget, check_neighbours, check_unit
+from dpmf.privacy.budget import Budget, check_neighbours, check_unit, delta_warning
 from dpmf.privacy.events import ClaimEvent, Event, check_text, event_from_json
 
 MODES = ("none", "certified", "paper")
@@ -165,6 +165,11 @@ class Guarantee:
         """Whether there is any guarantee or claim: seeded noise gives none."""
         return self.mode != "none" and not self.seeded
 
+    @property
+    def warning(self) -> str | None:
+        """Why delta protects hardly anybody, in a sentence; None if it does not seem to be too large."""
+        return delta_warning(self.delta)
+
     def recomputed_epsilon(self) -> float | None:
         """Return epsilon as the accountant computes it from the events; infinity for a claim, None without either."""
         if self.delta is None or self.neighbours is None:
@@ -240,7 +245,8 @@ class Guarantee:
         if self.seeded:
             return f"not private: noise from a seed, research only; unpredictable noise would be {stated}"
         status = "certified" if self.certified else "paper claim, not certified"
-        return f"{stated}, {status}; releases {_listed(self.releases)}"
+        warning = "" if self.warning is None else f". WARNING: {self.warning}"
+        return f"{stated}, {status}; releases {_listed(self.releases)}{warning}"
 
 
 def rounded_up(epsilon: float) -> float:

@@ -102,6 +102,7 @@ class Mechanism:
             raise BudgetExceeded(f"{what!r} has {sums.size} numbers, and {most} at most in the plan")
         if sums.dtype != np.int64:
             raise InvalidArgument(f"{what!r} should be summed in int64, not {sums.dtype}")
+        self._noise.absorb(sums)
         noisy = sums + self._drawn(event, sums.shape)
         self._used[what] += 1
         return noisy

@@ -28,6 +28,7 @@ import operator
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -67,14 +68,15 @@ class Noise:
     """A source of noise, for use by one process for one purpose.
 
     The key comes from the operating system, is never stored, and cannot be read, copied or pickled. Each (label, index)
-    has a key stream of its own, so draws do not depend on each other's order and threads may share the object.
+    has a key stream of its own, and threads may share the object. Should the state of a machine be cloned, and its
+    randomness with it, what is drawn still differs by the time, the process, and what was absorbed: see `absorb`.
 
     Args:
         noise_seed: research only. The same seed gives the same noise, and whoever knows it can subtract the noise
             again: a result made with it carries no guarantee.
     """
 
-    __slots__ = ("_drawn", "_lock", "_process", "_root", "_seeded")
+    __slots__ = ("_absorbed", "_drawn", "_lock", "_process", "_root", "_seeded")
 
     def __init__(self, noise_seed: int | None = None) -> None:
         if noise_seed is None:
@@ -84,6 +86,7 @@ class Noise:
         # A hash that has absorbed the key can derive others from it without revealing it.
         self._root = hashlib.blake2b(key=key, digest_size=32, person=b"dpmf noise")
         self._seeded = noise_seed is not None
+        self._absorbed = hashlib.blake2b(person=b"dpmf absorbed")
         self._drawn: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -92,6 +95,17 @@ class Noise:
     def seeded(self) -> bool:
         """Whether a seed was given, so that nothing drawn here may be called certified."""
         return self._seeded
+
+    def absorb(self, sums: NDArray[np.int64]) -> None:
+        """Mix exact sums into the keys of all draws from here on, so that a clone with other sums draws other noise.
+
+        The key from the operating system suffices by itself: docs/proofs/noise.md. Noise from a seed stays what it is.
+        """
+        if self._seeded:
+            return
+        with self._lock:
+            self._absorbed.update(sums.nbytes.to_bytes(8, "little"))
+            self._absorbed.update(np.ascontiguousarray(sums).reshape(-1).view(np.uint8).data)
 
     def integers(self, shape: int | tuple[int, ...], label: str, index: int) -> NDArray[np.int64]:
         """Return independent integers X with P(X = k) proportional to exp(-k² / (2·STEPS_PER_SD²)).
@@ -186,12 +200,25 @@ class Noise:
                     f"noise for label {label!r}, index {index} was drawn before: use a new index for every draw"
                 )
             self._drawn.add((label, int(index)))
+            absorbed = self._absorbed.digest()
         branch = self._root.copy()
-        branch.update(int(index).to_bytes(8, "little") + label.encode())
+        number, name = int(index).to_bytes(8, "little"), label.encode()
+        if self._seeded:
+            branch.update(number + name)
+        else:
+            # Label and index alone make the input a new one; its other parts matter if the key is not.
+            branch.update(number + len(name).to_bytes(8, "little") + name)
+            branch.update(secrets.token_bytes(32) + _circumstances() + absorbed)
         return branch.digest()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise InvalidArgument("noise cannot be copied or pickled, or it would be drawn twice: create a new Noise()")
+
+
+def _circumstances() -> bytes:
+    """Return what tells this draw from that of a clone of the machine: the process, and two clocks."""
+    numbers = os.getpid(), time.time_ns(), time.monotonic_ns()
+    return b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
 
 
 def slack(coordinates: int, epsilon: float, delta: float) -> tuple[float, float]:

@@ -18,10 +18,11 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.kernels.sort import latest_of_each_pair, order_pairs, pairs_in_order, row_pointers
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.table import Ratings, Scale
+from dpmf.ratings.table import MOST_COUNT, Ratings, Scale
+from dpmf.ratings.times import Times
 
 logger = logging.getLogger(__name__)
-Duplicates = Literal["last", "first", "mean", "error"]
+Duplicates = Literal["last", "first", "mean", "sum", "error"]
 
 
 class _Rows(NamedTuple):
@@ -30,11 +31,11 @@ class _Rows(NamedTuple):
     users: NDArray[np.int32]
     items: NDArray[np.int32]
     values: NDArray[np.float32]
-    times: NDArray[np.int64] | None
+    times: Times | None
 
     def take(self, chosen: NDArray[Any]) -> _Rows:
         """Return the rows that a mask or a list of positions chooses."""
-        times = None if self.times is None else self.times[chosen]
+        times = None if self.times is None else self.times.take(chosen)
         return _Rows(self.users[chosen], self.items[chosen], self.values[chosen], times)
 
 
@@ -43,7 +44,7 @@ def assemble(
     *,
     scale: Scale | tuple[float, float] | None = None,
     items: Items | None = None,
-    duplicates: str = "last",
+    duplicates: str | None = None,
     missing: float | None = None,
     name: str = "",
     quiet: bool = False,
@@ -51,13 +52,19 @@ def assemble(
     """Return checked, ordered ratings; arguments as in `Ratings.of`, and `quiet` to log nothing about duplicates.
 
     Raises:
-        InvalidRatings: no rating at all, a value that is missing, infinite or off the scale, or (with
-            duplicates="error") a pair rated twice. The message names the row.
+        InvalidRatings: no rating at all, a value that is missing, infinite or off the scale, a count that is not above
+            0, or (with duplicates="error") a pair rated twice. The message names the row.
     """
+    scale = None if scale is None else Scale.of(scale)
+    if columns.counts:
+        scale = Scale.of_counts(scale)
+    counts = scale is not None and scale.counts
+    duplicates = ("sum" if counts else "last") if duplicates is None else duplicates
     if duplicates not in get_args(Duplicates):
         raise InvalidArgument(f"duplicates={duplicates!r} is not known: choose from {', '.join(get_args(Duplicates))}")
-    scale = None if scale is None else Scale.of(scale)
-    rows = _Rows(columns.user_codes, columns.item_codes, columns.values, columns.timestamps)
+    if duplicates == "sum" and not counts:
+        raise InvalidArgument("duplicates='sum' is for counts, and these are ratings: choose 'last' or 'mean'")
+    rows = _Rows(columns.user_codes, columns.item_codes, columns.values, columns.times)
     keep = _usable(columns, scale, missing)
     if items is None:
         items = Items.of(columns.item_ids, declared=False)
@@ -72,11 +79,13 @@ def assemble(
     if not pairs_in_order(rows.users, rows.items):
         rows = rows.take(order_pairs(rows.users, rows.items, len(columns.user_ids), len(items)))
     rows = _merge(rows, duplicates, columns, items, quiet)
+    if scale is not None and scale.counts:
+        rows = rows._replace(values=np.minimum(rows.values, np.float32(scale.hi)))
     return Ratings(
         indptr=row_pointers(rows.users, len(columns.user_ids)),
         items=rows.items,
         values=rows.values,
-        timestamps=rows.times,
+        timestamps=None if rows.times is None else rows.times.whole,
         user_ids=columns.user_ids,
         catalogue=items,
         scale=scale or _observed(rows.values),
@@ -97,16 +106,28 @@ def _usable(columns: Columns, scale: Scale | None, missing: float | None) -> NDA
         row = int(np.argmax(bad)) + columns.first_row
         raise InvalidRatings(f"the rating in row {row} is missing, infinite or not a number: fix or remove it")
     if scale is not None:
-        off = (values < scale.lo) | (values > scale.hi)
+        off = _off_scale(values, scale)
         if absent is not None:
             off &= ~absent
         if off.any():
             place = int(np.argmax(off))
+            if scale.counts and values[place] <= 0:
+                raise InvalidRatings(
+                    f"the count {values[place]:g} in row {place + columns.first_row} is not above 0: fix or remove it, "
+                    "or declare with missing that it counts nothing"
+                )
             raise InvalidRatings(
                 f"the rating {values[place]:g} in row {place + columns.first_row} is off the scale {scale}: fix it, "
                 "or declare the right scale"
             )
     return None if absent is None else ~absent
+
+
+def _off_scale(values: NDArray[np.float32], scale: Scale) -> NDArray[np.bool_]:
+    """Return which values are not on the scale; larger counts than any, unless a limit was declared, are cut later."""
+    if scale == Scale.of_counts():
+        return values <= 0
+    return (values < scale.lo) | (values > scale.hi) | (scale.counts & (values <= 0))
 
 
 def _in_catalogue(columns: Columns, catalogue: Items) -> tuple[NDArray[np.int32], NDArray[np.bool_] | None]:
@@ -132,24 +153,20 @@ def _merge(rows: _Rows, duplicates: str, columns: Columns, catalogue: Items, qui
         place = int(np.argmax(again))
         user, item = columns.user_ids[int(users[place])], catalogue.ids[int(items[place])]
         raise InvalidRatings(f"user {user!r} rated item {item!r} more than once: choose duplicates='last' or 'mean'")
-    if columns.partly_timed and duplicates != "mean":
-        raise InvalidRatings(
-            "some ratings have no time that can be read, and a user rated an item more than once: fix the times, or "
-            "choose duplicates='mean'"
-        )
     keep = ~again
-    if duplicates == "last":
-        latest_of_each_pair(users, items, np.zeros(0, np.int64) if times is None else times, keep)
+    if duplicates in ("last", "sum"):  # counts that are added up have the time of the last of them
+        latest_of_each_pair(users, items, np.zeros(0, np.int64) if times is None else times.ranks(), keep)
     elif duplicates == "first" and times is not None:
         # The earliest is the latest when both the order and the times (~t falls as t grows) are reversed.
         reversed_keep = np.empty_like(keep)
-        latest_of_each_pair(users[::-1].copy(), items[::-1].copy(), ~times[::-1], reversed_keep)
+        latest_of_each_pair(users[::-1].copy(), items[::-1].copy(), ~times.ranks()[::-1], reversed_keep)
         keep = reversed_keep[::-1]
-    elif duplicates == "mean":
+    if duplicates in ("mean", "sum"):
         group = np.cumsum(~again) - 1
-        sums = np.bincount(group, values.astype(np.float64)) / np.bincount(group)
-        rows = rows._replace(values=sums[group].astype(np.float32))
-    if not quiet:
+        sums = np.bincount(group, values.astype(np.float64))
+        merged = sums / np.bincount(group) if duplicates == "mean" else np.minimum(sums, MOST_COUNT)
+        rows = rows._replace(values=merged[group].astype(np.float32))
+    if not quiet and duplicates != "sum":
         logger.warning("%d repeated (user, item) pairs: kept %s", int(again.sum()), f"the {duplicates} of each")
     return rows.take(keep)
 

@@ -1,6 +1,6 @@
 """Ids as people wrote them, and the positions dpmf computes with.
 
-Ids are integers or strings. Anything else (UUIDs, dates) is kept as its text, which is how it is printed anyway.
+Ids are integers or strings, and two that print the same are the same. UUIDs are kept as their text.
 
 >>> ids, codes = Ids.factorize(np.array(["b", "a", "b"], object))
 >>> list(ids), codes.tolist()
@@ -11,6 +11,7 @@ Ids are integers or strings. Anything else (UUIDs, dates) is kept as its text, w
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.errors import InvalidRatings
 from dpmf.kernels.sort import look_up, mark_present
-from dpmf.streams import as_integer, fits, id_keys, mix, stream_key
+from dpmf.ratings.kinds import ids_of
+from dpmf.streams import as_integer, id_keys, mix, stream_key
 
 Id = int | str
 _WIDEST_TABLE = 1 << 26  # integer ids that span more than this are looked up by sorting, not in a table
@@ -34,13 +35,13 @@ class Ids:
     """
 
     def __init__(self, array: NDArray[Any]) -> None:
-        array = _canonical(array)
+        array = ids_of(np.asarray(array))
         self.array = array.astype(np.int64) if array.dtype.kind == "i" else array
 
     @classmethod
     def factorize(cls, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
         """Return the distinct values in ascending order, and for every value its position among them."""
-        values = _canonical(values)
+        values = ids_of(np.asarray(values))
         if values.dtype.kind != "i":
             distinct = np.array(sorted(set(values.tolist())), dtype=object)
             ids = cls(distinct)
@@ -56,7 +57,7 @@ class Ids:
 
     def encode(self, values: NDArray[Any]) -> NDArray[np.int32]:
         """Return the position of every value, -1 for values that are not among these ids."""
-        values = _canonical(values)
+        values = ids_of(np.asarray(values))
         codes = np.empty(len(values), np.int32)
         if (
             values.dtype.kind == "i"
@@ -103,6 +104,10 @@ class Ids:
     def _positions(self) -> dict[object, int]:
         return {one: place for place, one in enumerate(self.array.tolist())}
 
+    def spelt(self) -> Ids:
+        """Return these ids as texts, in the same order."""
+        return Ids(np.fromiter(map(str, self), object, len(self)))
+
     def first_repeated(self) -> Id | None:
         """Return an id that occurs twice, if any does."""
         last_places = self._positions
@@ -119,7 +124,11 @@ class Ids:
         return iter(self.array.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ids) and np.array_equal(self.array, other.array)
+        if not isinstance(other, Ids) or len(self) != len(other):
+            return False
+        if self.array.dtype == other.array.dtype:
+            return np.array_equal(self.array, other.array)
+        return all(map(operator.eq, map(str, self), map(str, other)))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -138,44 +147,3 @@ def parse_ids(texts: Sequence[str]) -> NDArray[Any]:
     if None in numbers:
         return np.array(texts, object)
     return np.array(numbers, np.int64)
-
-
-def _canonical(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ids as signed integers (not copied if they are), or as an object array of str."""
-    values = np.asarray(values)
-    if values.ndim != 1:
-        raise InvalidRatings(f"ids must be a flat list, not an array of shape {values.shape}")
-    kind = values.dtype.kind
-    if kind == "i":
-        return values
-    if kind == "u" and (not len(values) or int(values.max()) < 1 << 63):
-        return values.astype(np.int64)
-    if kind == "f":
-        with np.errstate(invalid="ignore"):
-            whole = values.astype(np.int64)
-        if (bad := whole != values).any():
-            row = int(np.argmax(bad))
-            raise InvalidRatings(f"ids must be integers or strings: row {row + 1} holds {values[row]}")
-        return whole
-    listed = values.tolist()
-    if (row := next((row for row, one in enumerate(listed, 1) if _is_missing(one)), 0)) > 0:
-        raise InvalidRatings(f"ids must be integers or strings: row {row} holds none")
-    if listed and all(_is_integer(one) for one in listed):
-        return np.array(listed, np.int64)
-    texts = np.empty(len(listed), object)
-    texts[:] = [one if isinstance(one, str) else _text(one) for one in listed]
-    return texts
-
-
-def _text(one: object) -> str:
-    """Return the text of an id; 7.0 is 7 here as it is in a column of numbers, whatever else stands in the column."""
-    return str(int(one)) if isinstance(one, float | np.floating) and one.is_integer() else str(one)
-
-
-def _is_integer(one: object) -> bool:
-    return isinstance(one, int | np.integer) and not isinstance(one, bool) and fits(int(one))
-
-
-def _is_missing(one: object) -> bool:
-    """Tell whether this is None, a NaN, or what pandas puts in their place (whose comparison has no truth value)."""
-    return not isinstance(one, str) and (one is None or type(one).__name__ == "NAType" or one != one)

@@ -17,8 +17,8 @@ import numpy as np
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.kernels.csr import CsrPattern
-from dpmf.ratings.formats.frames import array_of
 from dpmf.ratings.ids import Ids, parse_ids
+from dpmf.ratings.kinds import array_of
 
 _COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}
 _AMBIGUOUS = -1
@@ -48,13 +48,18 @@ class Items:
     """
 
     def __init__(self, ids: Ids, titles: Sequence[str], genres: Sequence[str], *, declared: bool) -> None:
+        titles, genres = tuple(titles), tuple(genres)
         if not len(ids) == len(titles) == len(genres):
             raise InvalidArgument(f"{len(ids)} items, {len(titles)} titles, {len(genres)} genres: counts must agree")
+        for what, texts in (("title", titles), ("genres", genres)):
+            odd = next((place for place, text in enumerate(texts) if not isinstance(text, str)), None)
+            if odd is not None:
+                raise InvalidArgument(f"item {ids[odd]!r} has the {what} {texts[odd]!r}: give a text, or '' for none")
         if (twice := ids.first_repeated()) is not None:
             raise InvalidArgument(f"item {twice!r} is in the catalogue twice: ids must be unique")
         self.ids = ids
-        self.titles = tuple(titles)
-        self.genres = tuple(genres)
+        self.titles = titles
+        self.genres = genres
         self.declared = declared
 
     @classmethod

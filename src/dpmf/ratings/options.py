@@ -1,7 +1,7 @@
 """What can be said about ratings when they are read.
 
 >>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
-ReadOptions(scale=None, items=None, columns=None, duplicates='last', missing=None, format=None, delimiter=';', \
+ReadOptions(scale=None, items=None, columns=None, duplicates=None, missing=None, format=None, delimiter=';', \
 header=True, memory=None, users_about=None, unrated=False)
 """
 
@@ -27,8 +27,8 @@ class ReadOptions:
 
     scale: Scale | None = None
     items: Items | str | Path | None = None
-    columns: Mapping[str, str | int] | None = None
-    duplicates: str = "last"
+    columns: Mapping[str, str | int | None] | None = None
+    duplicates: str | None = None
     missing: float | None = None
     format: str | None = None
     delimiter: str | None = None

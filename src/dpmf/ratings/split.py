@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.hashes import pair_uniforms
 from dpmf.ratings.table import Ratings
+from dpmf.ratings.times import UNKNOWN
 from dpmf.streams import stream_key
 
 How = Literal["random", "per-user", "last"]
@@ -59,7 +60,7 @@ def draw_uniforms(ratings: Ratings, key: np.uint64) -> NDArray[np.float64]:
 
 
 def _check_count(ratings: Ratings, count: float) -> None:
-    if ratings.timestamps is None:
+    if ratings.timestamps is None or (ratings.timestamps == UNKNOWN).any():
         raise InvalidArgument("how='last' needs a timestamp for every rating: name the column, or split at random")
     if not (count >= 1 and count % 1 == 0):
         raise InvalidArgument(f"test={count} with how='last' is a number of ratings per user: give 1, 2, …")

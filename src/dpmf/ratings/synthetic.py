@@ -34,6 +34,7 @@ _ADJECTIVES = (
     *("Silent", "Golden", "Last", "Hidden", "Crooked", "Electric", "Paper", "Winter", "Borrowed", "Endless"),
     *("Crimson", "Second", "Broken", "Midnight", "Gentle", "Northern", "Forgotten", "Burning", "Velvet", "Lucky"),
 )
+_SYLLABLES = (*("ba", "ke", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu"), *("na", "pe", "ri", "so", "tu", "va"))
 
 
 def make(
@@ -85,11 +86,26 @@ def _catalogue(
             label.append(genres[other])
         place = item // len(genres)
         nouns = _GENRES[genres[own]]
-        title = f"The {_ADJECTIVES[place // len(nouns) % len(_ADJECTIVES)]} {nouns[place % len(nouns)]}"
-        sequel = place // (len(nouns) * len(_ADJECTIVES)) + 1
-        titles.append(title if sequel == 1 else f"{title} {sequel}")
+        noun, number = nouns[place % len(nouns)], place // len(nouns)
+        # Parts of a series would be linked by their titles, and tastes know nothing of series: names are all different.
+        titles.append(
+            f"The {_ADJECTIVES[number]} {noun}" if number < len(_ADJECTIVES) else f"The {noun} of {_name(item)}"
+        )
         labels.append("|".join(label))
     return Items.of(np.arange(1, n_items + 1), titles, labels), membership
+
+
+def _name(number: int) -> str:
+    """Return a synthetic name, a different one for every number.
+
+    >>> _name(0), _name(1), _name(1000)
+    ('Bababa', 'Kebaba', 'Lotufo')
+    """
+    syllables: list[str] = []
+    while number or len(syllables) < 3:
+        number, place = divmod(number, len(_SYLLABLES))
+        syllables.append(_SYLLABLES[place])
+    return "".join(syllables).capitalize()
 
 
 def _choose(

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+MOST_COUNT = 2.0**24
+"""What larger counts are cut to."""
+
+
 @dataclass(frozen=True)
 class Scale:
     """The lowest and the highest rating there can be.
@@ -35,11 +39,13 @@ class Scale:
     Attributes:
         lo, hi: the ends of the scale.
         declared: whether it was given as a public fact, rather than found in the ratings.
+        counts: whether values are counts, of plays, clicks or purchases, and not ratings.
     """
 
     lo: float
     hi: float
     declared: bool = True
+    counts: bool = False
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.lo) and np.isfinite(self.hi) and self.lo < self.hi):
@@ -67,6 +73,11 @@ class Scale:
         except ValueError:
             raise InvalidArgument(f"scale {text!r} is not a scale: write lowest:highest, such as 1:5") from None
 
+    @classmethod
+    def of_counts(cls, declared: Scale | None = None) -> Scale:
+        """Return the scale of counts: as declared, or one that is the same for all data."""
+        return cls(0.0, MOST_COUNT, counts=True) if declared is None else replace(declared, counts=True)
+
     @property
     def middle(self) -> float:
         """The midpoint, a public stand-in for a mean."""
@@ -78,7 +89,7 @@ class Scale:
         return self.lo + 0.75 * (self.hi - self.lo)
 
     def __str__(self) -> str:
-        return f"{self.lo:g}:{self.hi:g}"
+        return "counts" if self == Scale.of_counts() else f"{self.lo:g}:{self.hi:g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +100,7 @@ class Ratings:
         indptr: shape (n_users + 1,), where each user's ratings begin.
         items: shape (n,), int32, positions in the catalogue.
         values: shape (n,), float32.
-        timestamps: shape (n,), int64, or None.
+        timestamps: shape (n,), int64, `dpmf.ratings.times.UNKNOWN` where a rating has none; None if no rating has one.
         user_ids: the users, in the order of `indptr`.
         catalogue: all items, rated or not.
         scale: of the values.
@@ -114,8 +125,8 @@ class Ratings:
         *,
         scale: Scale | tuple[float, float] | None = None,
         items: Items | str | Path | None = None,
-        columns: Mapping[str, str | int] | None = None,
-        duplicates: str = "last",
+        columns: Mapping[str, str | int | None] | None = None,
+        duplicates: str | None = None,
         missing: float | None = None,
         format: str | None = None,  # noqa: A002  (the word users know)
         delimiter: str | None = None,
@@ -133,15 +144,18 @@ class Ratings:
             scale: lowest and highest possible rating, if the source does not declare them.
             items: the public catalogue of items or its file, if the source does not come with one.
             columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the
-                usual names, or without a header the order user, item, rating, timestamp.
+                usual names, or without a header the order user, item, rating, timestamp. A count, how often a user had
+                an item, may take the place of the rating. With {"timestamp": None}, no times are read.
             duplicates: what to do with several ratings of one item by one user; see `Ratings.of`.
             missing: a value that means "no rating"; may be NaN.
             format: "csv" for any delimited text, "parquet", "netflix" or "yahoo"; recognised if not given.
             delimiter: what separates the columns of a text file; found in its first line if not given.
-            header: whether the first line of a text file names the columns; found by looking at it if not given.
+            header: whether the first line of a text file names the columns; if not given, it does, except in `.dat` and
+                `.data` files.
             memory: how much DuckDB may use before it spills to the disk, such as "2GB".
             users_about: about how many users there are, if that is public and the source does not declare it.
-            unrated: whether a file may do without ratings; all are 1 then, which is enough for implicit feedback.
+            unrated: whether a file may do without ratings, which is enough for implicit feedback. Its rows are events
+                then, and a user has an item as often as there are rows that say so.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -171,9 +185,10 @@ class Ratings:
         *,
         scale: Scale | tuple[float, float] | None = None,
         items: Items | Sequence[Id] | None = None,
-        columns: Mapping[str, str | int] | None = None,
-        duplicates: str = "last",
+        columns: Mapping[str, str | int | None] | None = None,
+        duplicates: str | None = None,
         missing: float | None = None,
+        counts: bool = False,
     ) -> Ratings:
         """Make ratings from a table, a sparse matrix, or columns in memory.
 
@@ -183,16 +198,19 @@ class Ratings:
             item_ids, values, timestamps: the other columns, if `data` holds the users.
             scale: lowest and highest possible rating; the extremes of the data if not given (not for private runs).
             items: the public catalogue of items; those met in the data if not given (not for private runs).
-            columns: names of the columns of a table, by role: user, item, rating, timestamp.
-            duplicates: what to do with several ratings of one item by one user: keep the "last" or the "first" (by
-                timestamp if there are timestamps, else by row), their "mean", or raise an "error".
+            columns: names of the columns of a table, by role: user, item, rating or count, timestamp.
+            duplicates: what to do with several ratings of one item by one user: keep the "last" (the default) or the
+                "first" (by timestamp if there are timestamps, else by row), their "mean", or raise an "error". Counts
+                also have a "sum", which is their default.
             missing: a value that means "no rating"; may be NaN.
+            counts: whether values say how often a user had an item, not how they rated it. Without values, every row
+                is an event and counts once. A table whose column is called a count has counts anyway.
         """
         from dpmf.ratings.assembly import assemble
         from dpmf.ratings.formats.frames import columns_of
 
         return assemble(
-            columns_of(data, item_ids, values, timestamps, columns),
+            columns_of(data, item_ids, values, timestamps, columns, counts=counts),
             scale=scale,
             items=_catalogue_of(data, items),
             duplicates=duplicates,

@@ -56,12 +56,13 @@ def report_of(
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity
         ],
-        "factors": run.model.release.n_factors,
+        "factors": run.model.release.n_used_factors,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
         "neighbours": guarantee.neighbours,
         "certified": guarantee.certified,
+        **({} if guarantee.warning is None else {"warning": guarantee.warning}),
         "assumptions": list(guarantee.assumptions),
         "seconds": seconds,
         "epoch_seconds": run.epoch_seconds,

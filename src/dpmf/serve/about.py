@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpmf.disclosure.explain import verified_facts
+from dpmf.disclosure.label import label_of
 from dpmf.errors import NotCertified
 from dpmf.model import Release
-from dpmf.model.explain import explain_release
 from dpmf.privacy import Guarantee
 from dpmf.privacy.accounting import delta_of
-from dpmf.privacy.explain import guess
+from dpmf.privacy.explain import explain_guarantee, guess
 
 
 def check_certified(release: Release, *, accept_unproven: bool, name: str = "the release") -> None:
@@ -44,15 +45,14 @@ def about_release(release: Release, name: str = "the release") -> dict[str, Any]
     Raises:
         NotVerified: its epsilon does not follow from its events.
     """
-    sections = explain_release(release, name)
-    guarantee = release.guarantee
+    guarantee, facts = release.guarantee, verified_facts(release, name)
     return {
         "format": "dpmf-site",
         "version": 1,
         "items": len(release.items),
-        "factors": release.n_factors,
+        "factors": release.n_used_factors,
         "feedback": release.feedback,
-        "method": str(release.configuration.get("method", "unknown")),
+        "method": facts.method,
         "summary": str(guarantee),
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
@@ -61,8 +61,11 @@ def about_release(release: Release, name: str = "the release") -> dict[str, Any]
         "mode": guarantee.mode,
         "certified": guarantee.certified,
         "assumptions": list(guarantee.assumptions),
+        "label": label_of(guarantee, facts).to_json(),
         "guess": _guess(guarantee) if guarantee.certified else None,
-        "sections": [{"title": one.title, "sentences": list(one.sentences)} for one in sections],
+        "sections": [
+            {"title": one.title, "sentences": list(one.sentences)} for one in explain_guarantee(guarantee, facts)
+        ],
     }
 
 

@@ -22,6 +22,7 @@ from dpmf.model import Person, Recommendation, Release
 from dpmf.model.batch import recommend_many
 from dpmf.model.release_json import FILES
 from dpmf.model.selection import NO_FILTERS, Filters, find_filters
+from dpmf.ratings import Scale
 from dpmf.serve.content import Content, content_of
 from dpmf.serve.site import read_site
 
@@ -72,7 +73,7 @@ class Live:
             try:
                 coming = await asyncio.to_thread(self._read)
                 there, here = coming.release, self.now.release
-                if (there.scale, there.feedback) != (here.scale, here.feedback):
+                if _kind(there) != _kind(here):
                     raise InvalidArgument("it has another scale or another kind of feedback: restart the service")
                 self.now, self._seen = coming, found
             except (DpmfError, OSError) as error:  # it may still be arriving: try again
@@ -111,3 +112,8 @@ def recommend(person: Person, k: int, filters: Filters = NO_FILTERS) -> list[Rec
     biases = np.array([person.bias], np.float32)
     of_person = person.factors[None], biases, seen, person.rated
     return recommend_many(person.release, *of_person, k, rated=person.owned, filters=filters, n_threads=1)[0]
+
+
+def _kind(release: Release) -> tuple[Scale, str, bool]:
+    """Return what clients have to know of a release to ask for recommendations."""
+    return release.scale, release.feedback, release.weighs_counts

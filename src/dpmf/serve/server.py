@@ -23,7 +23,7 @@ from dpmf.serve.about import check_certified
 logger = logging.getLogger(__name__)
 
 _VARIABLE = "DPMF_SERVE"  # passes the settings on to workers, which are new processes
-_MOST_WAITING, _MOST_AT_ONCE = 2048, 1024
+_MOST_WAITING = 2048
 _KEEP_ALIVE, _GRACE = 15, 10  # seconds
 
 
@@ -103,14 +103,26 @@ def serve(settings: ServerSettings, application: Any, sock: socket.socket) -> No
     """
     import uvicorn
 
+    _allow_connections()
     several = settings.workers > 1
     os.environ[_VARIABLE] = json.dumps(asdict(settings))
+    # Level: a warning for each malformed request would let anybody fill the log.
     uvicorn.run(
         "dpmf.serve.server:application" if several else application, factory=several, fd=sock.fileno(),
-        workers=settings.workers, log_config=None, log_level="warning", access_log=False, server_header=False,
+        workers=settings.workers, log_config=None, log_level="error", access_log=False, server_header=False,
         timeout_keep_alive=_KEEP_ALIVE, timeout_graceful_shutdown=_GRACE, backlog=_MOST_WAITING,
-        http="dpmf.serve.connections:LimitedProtocol", ws="none", limit_concurrency=_MOST_AT_ONCE,
+        http="dpmf.serve.connections:LimitedProtocol", ws="none",
     )  # fmt: skip
+
+
+def _allow_connections() -> None:
+    """Raise the limit on open files, one of which is each connection, as far as the system lets us."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def listening_socket(settings: ServerSettings) -> socket.socket:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dpmf.errors import DpmfError, MissingExtra, UnknownId
 from dpmf.model import Release
 from dpmf.model.selection import NO_FILTERS, Filters, find_filters
-from dpmf.ratings import Scale
 from dpmf.serve.content import Content
 from dpmf.serve.limits import Limits
 from dpmf.serve.live import Live, recommend
@@ -226,10 +225,14 @@ def _text(name: Any) -> Any:
     return name
 
 
-def _asked(scale: Scale) -> Any:
+def _asked(release: Release) -> Any:
     """Return the model of a request for recommendations, with the scale of the release in its description."""
-    rating = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
+    scale = release.scale
+    rating: Any = Annotated[float, Field(ge=scale.lo, le=scale.hi, allow_inf_nan=False, strict=True)]
     what = "Item (id or exact title) to rating; for implicit feedback, any number on the scale."
+    if release.weighs_counts:
+        rating = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+        what = "Item (id or exact title) to how often somebody had it: any number above 0."
     count = Annotated[int, Field(ge=1, le=MOST_ASKED, strict=True), BeforeValidator(_whole)]
     name = Annotated[str, BeforeValidator(_text)]
     named_items = list[Annotated[int, Field(strict=True), BeforeValidator(_whole)] | name] | None
@@ -279,7 +282,7 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
             unknown=[item for item in asked.ratings if item not in known],
         )
 
-    answer.__annotations__["asked"] = _asked(live.now.release.scale)
+    answer.__annotations__["asked"] = _asked(live.now.release)
     answers: Any = {400: {"model": Problem}, 409: {"model": Problem}}
     app.post(
         "/api/recommend",

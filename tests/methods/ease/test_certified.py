@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf.disclosure.explain import explain_release
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.store import StoredRatings
 from dpmf.errors import InvalidArgument
@@ -17,7 +18,6 @@ from dpmf.evaluation import evaluate
 from dpmf.methods import EASE
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.model import Model, Release
-from dpmf.model.explain import explain_release
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Ratings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.ease.certified import Measured, PublicEase
-from dpmf.methods.ease.defaults import Ramp
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.methods.ease.shrinkage import Array
 from dpmf.methods.ease.tastes import taste_factors

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf.disclosure.explain import explain_release
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate
@@ -17,7 +18,6 @@ from dpmf.methods import ALS, EASE, Joint
 from dpmf.methods.certified.plan import FactorRule
 from dpmf.methods.joint.defaults import MOST_GIVEN
 from dpmf.model import Model, Release
-from dpmf.model.explain import explain_release
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.verify import verify
@@ -156,7 +156,9 @@ def test_without_privacy_it_is_both_methods_in_one_release(ratings: Ratings) -> 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"share": 0}, "share=0 should be a number above 0 and below 1"),
+        ({"share": 0}, "share=0 should be a number from 0.01 to 0.99"),
+        ({"share": 1e-300}, "share=1e-300 should be"),
+        ({"share": 0.991}, "share=0.991 should be"),
         ({"share": 1.0}, "share=1.0"),
         ({"share": "half"}, "share='half'"),
         ({"share": True}, "share=True"),

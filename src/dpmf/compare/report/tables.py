@@ -17,6 +17,7 @@ from dpmf.compare.report.markup import Cell
 from dpmf.compare.results import EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
 from dpmf.compare.summary import Point
 from dpmf.evaluation import new_users
+from dpmf.privacy.budget import delta_warning
 
 FIGURES = ("method", "ε", "rmse", "mae", "recall@10", "ndcg@10", "kld", "seconds", "memory", "runs")
 BRIEF = ("method", "ε", "rmse", "min", "max", "recall@10", "ndcg@10", "seconds", "runs")
@@ -44,7 +45,8 @@ def guarantee_of(point: Point) -> Cell:
         return Cell(_WITHOUT if math.isinf(point.asked) else _SAME_BUDGET)
     if point.seeded:
         return Cell("not private: noise from a seed")
-    about = f"per {point.unit}, {point.neighbours}" + (f", δ = {point.delta:g}" if point.delta else "")
+    large = "" if delta_warning(point.delta) is None else ", which is too large"
+    about = f"per {point.unit}, {point.neighbours}" + (f", δ = {point.delta:g}{large}" if point.delta else "")
     if point.is_claim:
         return Cell(f"a paper's claim, not certified, {about}", kind="claim")
     return Cell(f"certified {about}", kind="proven")

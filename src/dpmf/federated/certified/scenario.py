@@ -17,12 +17,12 @@ from dpmf.methods.als import ALS
 from dpmf.methods.als.defaults import private_defaults
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.certified.method import CertifiedMethod, Learner
-from dpmf.methods.checks import fraction, not_negative, whole
+from dpmf.methods.checks import check_rated, fraction, not_negative, whole
 from dpmf.methods.objective import ObjectivePerturbation
 from dpmf.methods.objective.certified import ProfiledObjective
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.privacy import Budget
-from dpmf.ratings import Ratings
+from dpmf.ratings import Ratings, Scale
 
 _USUAL = private_defaults(Budget(1.0), implicit=False)  # whatever epsilon is
 _OF_ALS = ("n_factors", "n_epochs", "regularization", "per_item")
@@ -156,8 +156,11 @@ class CertifiedScenario:
                 f"{n_users} people in a round are too few to tolerate {dropouts} drop-outs and {colluders} colluders: "
                 "take more people, or tolerate fewer"
             )
-        # Where ratings are not used, their scale is not told: it may have been found in the data.
-        scale = NO_RATINGS if self.learner.is_implicit else ratings.scale
+        scale = ratings.scale
+        if self.learner.is_implicit:  # ratings are not used, and their scale, perhaps found in the data, is not told
+            scale = Scale.of_counts() if scale.counts else NO_RATINGS
+        else:
+            check_rated(scale)
         learner = self.learner_of(ratings) if learner is None else learner
         return Agreement(learner, ratings.catalogue, scale, n_users, dropouts, colluders)
 

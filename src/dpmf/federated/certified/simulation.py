@@ -34,6 +34,7 @@ from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.certified.answer import Asked, RatingsAnswerer
 from dpmf.methods.certified.conversation import StageLost
 from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.planned import with_plan
 from dpmf.methods.certified.questions import Fit, Noisy, Question
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.foldin import folded
@@ -118,7 +119,7 @@ def simulate_certified(
     facts = {name: value for name, value in scenario.facts().items() if name != "noise_seed"}
     configuration = {"method": "federated", "mode": "certified", **facts}
     release = method.release_of(public, catalogue, scale, configuration, found.guarantee)
-    model = folded(release, ratings, found.history, found.resources)
+    model = folded(with_plan(release, method, found, crowd), ratings, found.history, found.resources)
     return parties[0].outcome(model, seconds)
 
 

@@ -1,7 +1,8 @@
 """A user of the certified protocol: ratings, bias and factors stay here, and what leaves is bounded, noisy and masked.
 
 Nobody else has to be trusted with the bound, the noise or the budget: whatever the recommender asks, a user answers
-every round of the agreement once at most, with the noise that the agreement requires for what was asked.
+every round of the agreement once at most, with the noise that the agreement requires for what was asked. With a ledger
+of their own, the same holds of everything that they ever agree to: see `dpmf.federated.certified.account`.
 
 >>> from dpmf.federated.wire.channels import KeyPair
 >>> from dpmf.methods import ALS
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, InvalidArgument
+from dpmf.federated.certified.account import Account
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.messages import Answer, Inquiry
 from dpmf.federated.wire.channels import Channel, KeyPair
@@ -28,6 +30,7 @@ from dpmf.federated.wire.parties import THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refusals, Refused
 from dpmf.kernels.csr import Csr
 from dpmf.methods.certified.questions import Fitted, People, Question
+from dpmf.privacy.ledger import Ledger
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 
@@ -44,11 +47,18 @@ class User:
         share: what part of the full weight this person wants to have, from 0 to 1.
         noise: where the person's noise comes from; the operating system unless given.
         after: the last round that was answered, by an earlier process: what a user is made of again has to remember it,
-            and to store `round` before an answer is sent, or rounds could be answered twice.
+            and to store `round` before an answer is sent, or rounds could be answered twice. A ledger remembers it.
         place: of this person among all users, which an agreement with places needs.
+        ledger: of this person, over all agreements. This one is entered before there is anything to send.
+
+    Raises:
+        BudgetExceeded: the ledger's cap does not allow for this agreement.
     """
 
-    __slots__ = ("_agreement", "_mechanism", "_people", "_recommender", "_third_party", "public", "refusals", "round")
+    __slots__ = (
+        "_account", "_agreement", "_mechanism", "_people", "_recommender", "_third_party",
+        "public", "refusals", "round",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,6 +71,7 @@ class User:
         noise: Noise | None = None,
         after: int = -1,
         place: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         if share != 1 and agreement.budget.unit != "user":
             raise InvalidArgument(f"share={share:g} means nothing here: what is protected is a rating, not a person")
@@ -68,9 +79,15 @@ class User:
         if places is not None and (place is None or not 0 <= place < places):
             raise InvalidArgument(f"place={place!r} should be a whole number from 0 to {places - 1}")
         own = _cleaned(np.asarray(items), np.asarray(values), agreement)
+        noise = Noise() if noise is None else noise
+        self._account = None
+        if ledger is not None:
+            parties = recommender, third_party
+            self._account = Account(ledger, agreement, *parties, share, seeded=noise.seeded)
+            after = max(after, self._account.last_round)
         self._agreement = agreement
         self._people = People(own, own, np.array([share], np.float64), np.array([place or 0]))
-        self._mechanism = Mechanism(agreement.events, Noise() if noise is None else noise, agreement.crowd.n_shares)
+        self._mechanism = Mechanism(agreement.events, noise, agreement.crowd.n_shares)
         keys = KeyPair()
         self.public = keys.public
         self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
@@ -90,6 +107,8 @@ class User:
     def _answer(self, inquiry: Inquiry) -> list[Outgoing]:
         if inquiry.round <= self.round:
             raise Refused("the round is not a new one")
+        if self._account is not None:
+            self._account.begin(inquiry.round)
         self._pass_over(inquiry.round)
         self.round = inquiry.round
         questions = self._agreement.questions(inquiry.round, inquiry.told)
@@ -100,8 +119,8 @@ class User:
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 
-    def _noisy(self, question: Question) -> NDArray[np.int64]:
-        """Answer a question on the grid, and add a piece of noise."""
+    def exact_answer(self, question: Question) -> NDArray[np.int64]:
+        """Return the answer on the grid, without noise: it stays on this side."""
         bound = question.sensitivity(self._agreement.budget.neighbours)
         sums, fit, fitted = np.zeros(question.shape, np.int64), question.needs(), None
         people = question.prepared(self._people)
@@ -109,6 +128,11 @@ class User:
             fitted = Fitted(np.zeros(1, np.float32), np.zeros((1, fit.n_factors), np.float32))
             fit.solve(people.solving, 0, 1, fitted)
         question.add(people, fitted, 0, 1, self._mechanism.steps(question.what, bound), sums)
+        return sums
+
+    def _noisy(self, question: Question) -> NDArray[np.int64]:
+        """Answer a question on the grid, and add a piece of noise."""
+        bound, sums = question.sensitivity(self._agreement.budget.neighbours), self.exact_answer(question)
         coins = self._mechanism.participants(question.what, 1)
         if coins is not None:  # nobody else learns it, so the answer is made and sent either way
             sums *= coins[0]

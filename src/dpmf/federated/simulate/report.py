@@ -40,6 +40,7 @@ def report_of(trial: Trial, scenario: str, seconds: float) -> dict[str, Any]:
         "unit": guarantee.unit,
         "neighbours": guarantee.neighbours,
         "certified": guarantee.certified,
+        **({} if guarantee.warning is None else {"warning": guarantee.warning}),
         "guarantee": guarantee.to_json(),
         **_protection(trial),
     }

@@ -29,6 +29,7 @@ from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.plan import FactorRule
+from dpmf.methods.certified.planned import Shape
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private, not_negative, positive, public_facts, whole
 from dpmf.model import Model, Release, Ridge
@@ -184,6 +185,10 @@ class ALS(CertifiedMethod):
             return PublicImplicitALS(ImplicitPlan(*facts, settings.alpha), catalogue.ids.keys, self.seed)
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
         return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
+
+    def shape_of(self, plan: Any, headcount: float | None) -> Shape:
+        """Return the sizes of what a plan releases."""
+        return Shape((plan.released_factors(headcount),))
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

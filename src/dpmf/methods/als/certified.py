@@ -29,6 +29,7 @@ from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate, standardized
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
+from dpmf.methods.certified.script import within_reach
 from dpmf.methods.units import unit_of
 from dpmf.ratings import Scale
 from dpmf.streams import stream_key
@@ -125,7 +126,8 @@ class PublicALS:
 
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         bias, factors = self._bias_penalty, self._penalty(penalty)
-        return RidgeFit(self.mean, self.c.copy(), np.array(V, order="C"), bias, factors, length)
+        c, reached = (within_reach(one, self.unit) for one in (self.c, V))
+        return RidgeFit(self.mean, c, np.ascontiguousarray(reached), bias, factors, length)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""

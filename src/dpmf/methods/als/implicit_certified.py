@@ -28,6 +28,7 @@ from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Counts, Floats, Headcount
+from dpmf.methods.certified.script import within_reach
 from dpmf.streams import stream_key
 
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round
@@ -91,7 +92,7 @@ class PublicImplicitALS:
         return self._fit()
 
     def _fit(self, length: float = 0.0) -> ImplicitFit:
-        return ImplicitFit(self.V.copy(), self.c.copy(), self.ridge, self.plan.alpha, length)
+        return ImplicitFit(within_reach(self.V), within_reach(self.c), self.ridge, self.plan.alpha, length)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""

@@ -12,10 +12,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dpmf.errors import InvalidArgument
 from dpmf.methods.als.defaults import bias_height, popularity_height, popularity_share
+from dpmf.methods.als.known import above_noise
 from dpmf.methods.certified.plan import FactorRule, Plan, Stage
+from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.certified.script import Crowd
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
@@ -65,6 +69,14 @@ class _Rounds(Plan):
     def n_factors(self, n_users: float) -> int:
         """Return K for a noisy count of users."""
         return self.factors.number(self.budget.epsilon, n_users)
+
+    def released_factors(self, headcount: float | None) -> int:
+        """Return K, given the number of users as it was released, if it was."""
+        if self.factors.is_settled:
+            return self.most_factors
+        if headcount is None:
+            raise InvalidArgument("the number of users, from which that of factors follows, is missing")
+        return self.n_factors(above_noise(headcount, users_sd(self.events(), self.budget.neighbours)))
 
     def events(self) -> tuple[GaussianEvent, ...]:
         """Return what will be released, with as much noise as the budget asks for."""
@@ -199,3 +211,9 @@ class ImplicitPlan(_Rounds):
     def height(self) -> float:
         """How much popularity counts beside the factors."""
         return popularity_height(self.budget.epsilon)
+
+
+def users_sd(events: Sequence[GaussianEvent], neighbours: str) -> float:
+    """Return the standard deviation of the noise on the number of people, where that is released."""
+    (event,) = (event for event in events if event.what == USERS)
+    return event.noise_multiplier * Headcount(USERS).sensitivity(neighbours)

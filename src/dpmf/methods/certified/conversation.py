@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import BudgetExceeded, DpmfError
 from dpmf.methods.certified.plan import Plan, Stage
-from dpmf.methods.certified.questions import Fit, Noisy, Question
+from dpmf.methods.certified.questions import Fit, Headcount, Noisy, Question
 from dpmf.methods.certified.script import Script
 
 logger = logging.getLogger(__name__)
@@ -72,8 +72,15 @@ class Partner(Protocol):
         """Refuse to end before everything in the plan was released or given up."""
 
 
-def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
-    """Carry out one stage, and return whether it was answered; what it releases and did not ask for is given up."""
+def converse(public: PublicHalf, stage: Stage, partner: Partner, released: dict[str, float] | None = None) -> bool:
+    """Carry out one stage, and return whether it was answered; what it releases and did not ask for is given up.
+
+    Args:
+        public: asks.
+        stage: of its plan.
+        partner: brings back noisy answers.
+        released: numbers of people by the name of their release, with noise (out).
+    """
     partner.begin(stage)
     asked: Counter[str] = Counter()
     conversation, answered = public.converse(stage), True
@@ -81,7 +88,11 @@ def converse(public: PublicHalf, stage: Stage, partner: Partner) -> bool:
         questions = next(conversation)
         while True:
             asked.update(question.what for question in questions)
-            questions = conversation.send(partner.ask(questions))
+            answers = partner.ask(questions)
+            for question, noisy in zip(questions, answers, strict=True):
+                if released is not None and isinstance(question, Headcount):
+                    released[question.what] = float(noisy.values[0])
+            questions = conversation.send(answers)
     except StopIteration:
         pass
     except StageLost:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 from dpmf.engine.store import AnyRatings
+from dpmf.errors import InvalidArgument
 from dpmf.methods.base import Method, RunOptions
 from dpmf.methods.certified.conversation import PublicHalf
+from dpmf.methods.certified.plan import Plan
+from dpmf.methods.certified.planned import Expected, PlanRecord, Shape, with_plan
 from dpmf.methods.certified.run import RELEASES, Terms, certify
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
 from dpmf.model import Model, Release
-from dpmf.privacy import Guarantee
+from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
 
 
@@ -40,6 +43,13 @@ class Learner(Protocol):
     @property
     def personal(self) -> bool:
         """Whether it builds on a release whose users chose an epsilon of their own."""
+
+    @property
+    def plan_version(self) -> int:
+        """Of its plans, as of `Method`."""
+
+    def plan_facts(self) -> dict[str, Any]:
+        """Return what its plan depends on that is not in the configuration, in JSON values."""
 
     def unit_for(self, mode: str) -> str:
         """Return what a guarantee of this mode protects: "user" or "rating"."""
@@ -94,6 +104,28 @@ class CertifiedMethod(Method):
     ) -> Release:
         """Return the release of what the public half found."""
 
+    def plan_of(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> Plan:
+        """Return the plan of a run; arguments as those of `public_half`, whose plan it is."""
+        return self.public_half(catalogue, scale, crowd).plan
+
+    def shape_of(self, plan: Any, headcount: float | None) -> Shape:
+        """Return the sizes of what a plan releases, given the number of users as released, if it was."""
+        return Shape((plan.most_factors,))
+
+    def plan_facts(self) -> dict[str, Any]:
+        """Return nothing: the plan follows from the configuration."""
+        return {}
+
+    @classmethod
+    def expected(cls, settings: Mapping[str, Any], release: Release, record: PlanRecord) -> Expected:
+        """Return what a certified release of these settings should hold, by the plan that a run would make."""
+        if record.more:
+            raise InvalidArgument(f"field {min(record.more)!r} in the record of its plan is unknown")
+        given: dict[str, Any] = {"budget": budget_of(release, record), **known_settings(cls, settings)}
+        method = cls(**given)
+        plan = method.plan_of(release.items, release.scale, record.crowd)
+        return Expected(plan.guaranteed()[1], method.shape_of(plan, record.headcount))
+
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each; arguments as those of `public_half`."""
         return public_facts(catalogue)
@@ -116,4 +148,23 @@ class CertifiedMethod(Method):
         terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **more)
         found = certify(public, ratings, terms, options)
         about = ratings.catalogue, ratings.scale, self.configuration()
-        return folded(self.release_of(public, *about, found.guarantee), ratings, found.history, found.resources)
+        release = with_plan(self.release_of(public, *about, found.guarantee), self, found)
+        return folded(release, ratings, found.history, found.resources)
+
+
+def budget_of(release: Release, record: PlanRecord) -> Budget:
+    """Return the budget that a run had."""
+    guarantee = release.guarantee
+    assert guarantee.delta is not None
+    assert guarantee.unit is not None
+    assert guarantee.neighbours is not None
+    return Budget(record.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
+
+
+def known_settings(method: type[Method], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings, or refuse one that a method does not have."""
+    known = {field.name for field in fields(method)} - {"budget", "noise_seed"}
+    for name in settings:
+        if name not in known:
+            raise InvalidArgument(f"{method.name} has no setting {name!r} in this version of dpmf")
+    return dict(settings)

@@ -104,6 +104,11 @@ class FactorRule:
         """Return the rule that always gives one number."""
         return cls(n_factors, n_factors, 1.0, -1.0)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it always gives one number."""
+        return self.least == self.most and self.nothing < 0
+
     def settled(self, epsilon: float, n_users: int) -> FactorRule:
         """Return the rule that always gives the number for a count of users that is public."""
         return self.exactly(self.number(epsilon, n_users))

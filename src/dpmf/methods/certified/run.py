@@ -33,6 +33,7 @@ from dpmf.methods.counted import counted_ratings
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord
 from dpmf.privacy import Guarantee
+from dpmf.privacy.budget import delta_warning
 from dpmf.privacy.guarantee import SEEDED
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
@@ -81,11 +82,13 @@ class Certified:
         guarantee: of what is released.
         history: a record per round.
         resources: what the run was allowed to use.
+        released: numbers of people, as released, by name; None if the run was begun by a version that stored none.
     """
 
     guarantee: Guarantee
     history: tuple[EpochRecord, ...]
     resources: Resources
+    released: Mapping[str, float] | None
 
 
 MakePartner = Callable[[NDArray[np.float64], Noise, Resources], Partner]
@@ -116,6 +119,9 @@ def certify(
     if noise.seeded:
         logger.warning("%s", SEEDED)
     budget, events = plan.guaranteed()
+    warning = delta_warning(budget.delta, ratings.users_about)
+    if warning is not None:
+        logger.warning("%s", warning)
     stated: dict[str, Any] = {"seeded": noise.seeded, "personal": terms.personal or bool(options.user_budgets)}
     if guarantee is None:
         guarantee = partial(Guarantee.certified_by, budget, events, releases=terms.releases)
@@ -142,7 +148,7 @@ def certify(
             asking = partner(shares, noise, resources)
         history = run.carry_out(public, asking, options.callbacks)
         asking.finish()
-    return Certified(promised, history, resources)
+    return Certified(promised, history, resources, run.released)
 
 
 @contextlib.contextmanager

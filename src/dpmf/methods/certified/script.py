@@ -67,6 +67,15 @@ def numbers(name: str, shape: tuple[int, ...], unit: float = 1.0) -> Told:
     return Told(name, "<f4", shape, least=-most, most=most)
 
 
+def within_reach(array: NDArray[np.float32], unit: float = 1.0) -> NDArray[np.float32]:
+    """Return a copy of public numbers in the range that `numbers` allows: nobody is asked to fit anything beyond it.
+
+    Whether a fit to larger numbers fails would depend on a person's ratings, and a failure ends a run for all to see.
+    """
+    most = np.float32(LARGEST * max(unit, 1.0))
+    return np.clip(array, -most, most)
+
+
 class Round(NamedTuple):
     """Questions that are asked at once, because none depends on the answer to another.
 

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmf.engine.checkpoints import Checkpoint, Snapshot, Snapshots
 from dpmf.engine.journal import Journal, locked, open_journal
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
@@ -21,6 +24,7 @@ from dpmf.methods.base import Callback
 from dpmf.methods.certified.conversation import Partner, PublicHalf, converse, lose
 from dpmf.methods.certified.plan import Stage
 from dpmf.model import EpochRecord
+from dpmf.model.ranking import LARGEST_FACTOR
 from dpmf.privacy import Guarantee
 from dpmf.privacy.ledger import Ledger
 
@@ -50,6 +54,7 @@ class StagedRun:
     ) -> None:
         self._stages, self._journal, self._snapshots, self._found = stages, journal, snapshots, found
         self._ledger: Ledger | None = None
+        self.released: dict[str, float] | None = {}  # numbers of people; None if an older version did not store them
         self._finished = 0 if found is None else found.epoch
         started = 0 if journal is None else journal.started
         if not self._finished <= started <= len(stages):
@@ -79,9 +84,11 @@ class StagedRun:
         for place in range(self._next, len(self._stages)):
             self._start(place)
             began, stage = time.perf_counter(), self._stages[place]
-            answered = converse(public, stage, partner)
+            answered = converse(public, stage, partner, self.released)
             seconds = time.perf_counter() - began
             facts: dict[str, Any] = {"history": [asdict(record) for record in history], "seconds": seconds}
+            if self.released is not None:
+                facts["released"] = dict(self.released)
             if not answered:
                 facts["answered"] = False
             if stage.round is not None and public.fit_after(stage) is None:  # else it takes everybody's own part
@@ -114,13 +121,16 @@ class StagedRun:
             return []
         try:
             history = [EpochRecord(**record) for record in self._found.facts["history"]]
+            _check_state(self._found.tensors)
             public.restore(self._found.tensors)
             seconds = float(self._found.facts["seconds"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {error}") from None
+            stored = self._found.facts.get("released")
+            self.released = None if stored is None else {str(what): float(one) for what, one in stored.items()}
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as damage:
+            raise DamagedFile(f"the checkpoint of stage {self._finished} is damaged: {damage}") from None
         if self._found.facts.get("answered", True):
-            stage, stored = self._stages[self._finished - 1], self._found.facts.get("error")
-            self._record(stage, public, partner, seconds, history, stored)
+            stage, error = self._stages[self._finished - 1], self._found.facts.get("error")
+            self._record(stage, public, partner, seconds, history, error)
         return history
 
     def _record(
@@ -138,6 +148,18 @@ class StagedRun:
         began = time.perf_counter()
         error = partner.error(public.fit_after(stage)) if error is None else error
         history.append(EpochRecord(stage.round + 1, seconds + time.perf_counter() - began, error))
+
+
+def _check_state(tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError if public state holds what no run computes: loops rely on numbers being numbers."""
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and np.isnan(tensor).any():
+            raise ValueError(f"{name} holds something that is not a number")
+        is_factor = name.rpartition(" ")[2] in ("V", "c")  # of one half, or of one of several
+        if is_factor and np.abs(tensor).max(initial=0) > LARGEST_FACTOR:
+            raise ValueError(f"{name} should be at most {LARGEST_FACTOR:g} in magnitude")
+        if name.rpartition(" ")[2] == "n_users" and not (tensor.shape == (1,) and 0 < tensor[0] < np.inf):
+            raise ValueError("there should be people")
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.planned import Shape
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private, public_facts, whole
 from dpmf.methods.ease.certified import PublicEase
@@ -138,6 +139,14 @@ class EASE(CertifiedMethod):
         found = catalogue_links(catalogue)
         enough = self.links or found.coverage(len(catalogue)) >= LEAST_COVERAGE
         return found if enough and len(found) else None
+
+    def plan_of(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> EasePlan:
+        """Return the plan of a run."""
+        return self._plan(catalogue, self._links_of(catalogue), crowd)
+
+    def shape_of(self, plan: Any, headcount: float | None) -> Shape:
+        """Return the sizes of what a plan releases."""
+        return Shape((0,), biases=False, n_ranked=plan.released_heads(headcount))
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

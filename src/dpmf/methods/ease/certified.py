@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Headcount, Noisy
-from dpmf.methods.ease.defaults import LEAST_IN_HEAD, Ramp
+from dpmf.methods.ease.defaults import LEAST_IN_HEAD
 from dpmf.methods.ease.links import LinkedSums, likely_counts, linked_sums
-from dpmf.methods.ease.plan import LINKS, PAIRS, POPULARITY, USERS, EasePlan
+from dpmf.methods.ease.plan import LINKS, PAIRS, POPULARITY, USERS, EasePlan, counted_users
 from dpmf.methods.ease.questions import EaseScript, ItemPairs, LinkedPairs, Preferences
 from dpmf.methods.ease.shrinkage import Spectrum, full_matrix, shrink_spectrum
 from dpmf.ratings.titles import Links
@@ -87,7 +88,7 @@ class PublicEase:
         """Ask how many people there are, and how much they like every item; choose the head."""
         if self.plan.counts_users:
             (count,) = yield (Headcount(USERS),)
-            self.n_users = max(float(count.values[0]), 1.0)
+            self.n_users = counted_users(float(count.values[0]))
         else:
             self.n_users = float(self.plan.known_users or 1)
         (counts,) = yield (self._preferences(POPULARITY),)
@@ -163,7 +164,14 @@ class PublicEase:
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
         self.n_users = float(tensors["n_users"][0])
-        self.head = np.array(tensors["head"], np.int32)
+        head, n_items = np.array(tensors["head"]), self.plan.n_items
+        if head.dtype != np.int32 or not set(head.tolist()) <= set(range(n_items)) or (head[1:] <= head[:-1]).any():
+            raise ValueError("the head should be ascending positions in the catalogue")  # kernels rely on it
+        sizes = {"counts": n_items, "pairs": len(head) * (len(head) + 1) // 2}
+        for name, size in sizes.items():
+            if name in tensors and tensors[name].shape != (size,):
+                raise ValueError(f"{name} has the shape {tensors[name].shape}")
+        self.head = head
         self.counts = Measured(np.array(tensors["counts"]), float(tensors["counts sd"][0]))
         self.pairs, self.linked = (
             Measured(np.array(tensors[name]), float(tensors[f"{name} sd"][0])) if name in tensors else None

@@ -9,8 +9,8 @@ The constants were chosen on MovieLens 100K and Anime, those of links on Anime, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from dpmf.kernels.item_pairs import Ramp
 from dpmf.ratings import Scale
 
 MOST_HEAD = 8_000  # a matrix of 64 million numbers
@@ -22,13 +22,7 @@ LEAST_COVERAGE = 0.2  # of a catalogue by close links, from which on they are wo
 LEAST_IN_HEAD = 0.3  # of what people like, below which links are worth more than pairs of the head
 _HEAD = 4.0  # times the root of epsilon times people
 _QUARTER = 0.25  # up the scale: where ratings begin to count; the highest counts in full
-
-
-class Ramp(NamedTuple):
-    """The weight of a rating: 0 up to `none`, 1 from `full` on, and in proportion between them."""
-
-    none: float
-    full: float
+_COUNTS = Ramp(-4.0, 4.0, counts=True)  # half of 1 + log2(count) / 4, and no more from 16 on: see benchmarks/counts.py
 
 
 def shares_of(*, linked: bool) -> dict[str, float]:
@@ -43,7 +37,9 @@ def head_size(epsilon: float, n_users: float, n_items: int) -> int:
 
 
 def ramp_of(scale: Scale, *, implicit: bool) -> Ramp:
-    """Return the weight of a rating: for implicit feedback, always 1."""
+    """Return the weight of a rating: for implicit feedback, always 1, unless there are counts."""
+    if implicit and scale.counts:
+        return _COUNTS
     if implicit:
         return Ramp(-math.inf, -math.inf)
     return Ramp(scale.lo + _QUARTER * (scale.hi - scale.lo), scale.hi)

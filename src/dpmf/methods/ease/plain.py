@@ -17,10 +17,9 @@ from dpmf.methods.certified.answer import Asked, RatingsAnswerer
 from dpmf.methods.ease.defaults import MOST_HEAD, ramp_of
 from dpmf.methods.ease.item_item import estimate
 from dpmf.methods.ease.questions import ItemPairs, Preferences
-from dpmf.methods.ease.ranking import make_ranking, ranking_release
+from dpmf.methods.ease.ranking import make_ranking, popularity_ranking, ranking_release
 from dpmf.methods.foldin import folded
 from dpmf.model import Model
-from dpmf.model.ranking import Ranking
 from dpmf.privacy import Guarantee
 
 _LIMITS = (256, 400)  # factors, and pairs of an item on average: nothing is hidden in noise, and more of them count
@@ -44,7 +43,7 @@ def fit_plain(
         found = estimate(summed / _STEPS, 0.0, least, ratings.n_users, _LIMITS)
         ranking = make_ranking(chosen, found, popularity, ramp)
     else:
-        ranking = Ranking.by_popularity(popularity)
+        ranking = popularity_ranking(popularity, ramp)
     facts = {**configuration, "head": size}
     release = ranking_release(ratings.catalogue, ratings.scale, ranking, facts, Guarantee.none(), implicit=implicit)
     return folded(release, ratings, (), Resources(options.n_threads))

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.ease.defaults import MOST_HEAD, RELEASES, head_size, shares_of
@@ -55,6 +57,17 @@ class EasePlan(Plan):
     def head_for(self, n_users: float) -> int:
         """Return the number of items in the head for a noisy count of people."""
         return head_size(self.budget.epsilon, n_users, self.n_items) if self.head is None else self.most_head
+
+    def released_heads(self, headcount: float | None) -> Collection[int]:
+        """Return how many items may be in the head of a release, given the number of users as released, if it was.
+
+        It is empty where nothing stands out; where links say something, items beyond the head are in it, too.
+        """
+        if self.measures_links:
+            return range(min(MOST_HEAD, self.n_items) + 1)
+        if self.counts_users and headcount is None:
+            raise InvalidArgument("the number of users, from which the head follows, is missing")
+        return 0, self.head_for(counted_users(headcount or 0.0) if self.counts_users else float(self.known_users or 1))
 
     @property
     def most_head(self) -> int:
@@ -132,3 +145,8 @@ class EasePlan(Plan):
     def _releases(self) -> tuple[str, ...]:
         some = self.most_head > 0
         return (*[USERS] * self.counts_users, POPULARITY, *[LINKS] * self.measures_links, *[PAIRS] * some)
+
+
+def counted_users(headcount: float) -> float:
+    """Return a noisy number of people, at least 1."""
+    return max(headcount, 1.0)

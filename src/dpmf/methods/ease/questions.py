@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.item_pairs import add_item_pairs, add_preferences
+from dpmf.kernels.item_pairs import Ramp, add_item_pairs, add_preferences
 from dpmf.kernels.linked_pairs import add_linked_pairs
 from dpmf.methods.certified.questions import Fitted, Headcount, Integers, People, Question
 from dpmf.methods.certified.script import Script, Told
-from dpmf.methods.ease.defaults import Ramp
 from dpmf.methods.ease.plan import LINKS, PAIRS, USERS, EasePlan
 from dpmf.ratings.titles import Links
 
@@ -52,7 +51,7 @@ class Preferences(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's weights, scaled to length 1, to sums (out)."""
         places = np.arange(self.n_items, dtype=np.int32)
-        add_preferences(people.counted.csr, first, last, *self.ramp, places, people.shares, steps, sums)
+        add_preferences(people.counted.csr, first, last, self.ramp, places, people.shares, steps, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ class ItemPairs(Question):
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add products of everybody's weights, scaled to length 1 over the head, to sums (out)."""
-        add_item_pairs(people.counted.csr, first, last, *self.ramp, self.places, people.shares, steps, sums)
+        add_item_pairs(people.counted.csr, first, last, self.ramp, self.places, people.shares, steps, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,7 @@ class LinkedPairs(Question):
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's linked pairs, scaled to length 1, to sums (out)."""
-        add_linked_pairs(people.counted.csr, first, last, *self.ramp, self.linked, people.shares, steps, sums)
+        add_linked_pairs(people.counted.csr, first, last, self.ramp, self.linked, people.shares, steps, sums)
 
 
 def link_weights(links: Links) -> NDArray[np.float32]:
@@ -177,7 +176,9 @@ class EaseScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        agreed: dict[str, Any] = {name: max(rating, -_LARGEST) for name, rating in self.ramp._asdict().items()}
+        agreed: dict[str, Any] = {name: max(getattr(self.ramp, name), -_LARGEST) for name in ("none", "full")}
+        if self.ramp.counts:
+            agreed["counts"] = True
         if self.links is not None:
             agreed["links"] = (
                 f"{len(self.links)} {checksum_of((self.links.first, self.links.second, self.links.similarity)):08x}"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.ease.certified import PublicEase
-from dpmf.methods.ease.defaults import Ramp
 from dpmf.methods.ease.item_item import ItemItem, denoise, estimate
 from dpmf.methods.ease.linked_items import estimate_with_links
 from dpmf.methods.ease.links import LinkedSums, likely_counts
@@ -36,7 +36,7 @@ def ranking_of(public: PublicEase) -> Ranking:
     if public.pairs is None and linked is None:  # nobody asked, there are too few people, or it was lost, as was said
         if public.plan.most_head and not len(head):
             logger.warning("%s: %s", _TOO_FEW, _ALONE)
-        return Ranking.by_popularity(popularity)
+        return popularity_ranking(popularity, public.ramp)
     if linked is not None:
         head, found = _with_links(public, linked)
     else:
@@ -45,7 +45,7 @@ def ranking_of(public: PublicEase) -> Ranking:
         found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS, public.spectrum)
     if not found.left.shape[1] and not len(found.values):
         logger.warning("%s: %s", _NOTHING_FOUND, _ALONE)
-        return Ranking.by_popularity(popularity)
+        return popularity_ranking(popularity, public.ramp)
     return make_ranking(head, found, popularity, public.ramp)
 
 
@@ -62,8 +62,18 @@ def _with_links(public: PublicEase, linked: LinkedSums) -> tuple[NDArray[np.int3
 
 def make_ranking(head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp) -> Ranking:
     """Return the ranking by an item-item matrix over the head."""
-    threshold = max(ramp.none, 0.0) if math.isinf(ramp.none) else ramp.none
-    return Ranking(items=head, **found._asdict(), popularity=popularity, threshold=threshold, lowest_weight=0.0)
+    weights = _count_weights(ramp) or (0.0 if math.isinf(ramp.none) else ramp.none, 0.0)
+    return Ranking(head, *found, popularity, *weights)
+
+
+def popularity_ranking(popularity: NDArray[np.float32], ramp: Ramp) -> Ranking:
+    """Return the ranking that is the same for everybody."""
+    return Ranking.by_popularity(popularity, *_count_weights(ramp))
+
+
+def _count_weights(ramp: Ramp) -> tuple[float, float] | tuple[()]:
+    """Return the count from which on items weigh most, and what a count of one weighs beside that, if counts matter."""
+    return (2.0**ramp.full, ramp.none / (ramp.none - ramp.full)) if ramp.counts else ()
 
 
 def ranking_release(

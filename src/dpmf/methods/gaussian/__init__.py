@@ -165,6 +165,10 @@ class GaussianGD(SteppingMethod):
         """Return the public half of a certified run."""
         return certified.public_half(self, catalogue, scale, crowd)
 
+    def plan_of(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> certified.FullBatchPlan:
+        """Return the plan of a certified run."""
+        return certified.full_batch_plan(self, len(catalogue), crowd)
+
     def claim(self, scale: Scale, n_iterations: int) -> Claim:
         """Return what is claimed after a number of iterations on a scale, in mode "paper"."""
         chosen = settings_of(ClaimSettings, self.facts())

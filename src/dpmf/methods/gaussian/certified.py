@@ -46,11 +46,16 @@ class FullBatchPlan(StepPlan):
         return CLIP * (2 if self.budget.neighbours == "replace" else 1)
 
 
+def full_batch_plan(method: GaussianGD, n_items: int, crowd: Crowd | None) -> FullBatchPlan:
+    """Return what is public about a run before it starts."""
+    settings = method.resolve()
+    sizes = n_items, settings.n_factors, settings.n_epochs
+    return FullBatchPlan(*sizes, settings.learning_rate, method.budget, crowd=crowd)
+
+
 def public_half(method: GaussianGD, catalogue: Items, scale: Scale, crowd: Crowd | None) -> PublicSteps:
     """Return the public half of a certified run."""
-    settings = method.resolve()
-    sizes = len(catalogue), settings.n_factors, settings.n_epochs
-    plan = FullBatchPlan(*sizes, settings.learning_rate, method.budget, crowd=crowd)
+    settings, plan = method.resolve(), full_batch_plan(method, len(catalogue), crowd)
     centre, averaged = centre_of(settings.centering, scale, settings.n_factors), -(-plan.n_steps // 2)
     return PublicSteps(plan, scale, catalogue.ids.keys, centre, settings.regularization, averaged, method.seed)
 

@@ -29,11 +29,12 @@ from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.plan import ALSPlan
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.certified.planned import Shape
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private
 from dpmf.methods.ease import EASE
 from dpmf.methods.joint.certified import PublicJoint
-from dpmf.methods.joint.defaults import MEASURED_FACTORS, MOST_GIVEN, ranking_share
+from dpmf.methods.joint.defaults import LEAST_SHARE, MEASURED_FACTORS, MOST_GIVEN, ranking_share
 from dpmf.methods.joint.plan import JointPlan
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget, Guarantee
@@ -47,7 +48,7 @@ class Joint(CertifiedMethod):
 
     Attributes:
         budget: how much privacy loss is allowed; `Budget(math.inf)` says explicitly that nothing has to be private.
-        share: the part of the budget that the ranking gets, above 0 and below 1; the rating model gets the rest. Shares
+        share: the part of the budget that the ranking gets, from 0.01 to 0.99; the rating model gets the rest. Shares
             are of gdp², by which noise adds up. None chooses. Without a finite epsilon it means nothing.
         head, n_users, links: of the ranking, as those of `EASE`.
         n_factors, n_epochs, regularization: of the rating model, as those of `ALS`.
@@ -75,8 +76,13 @@ class Joint(CertifiedMethod):
 
     def __post_init__(self) -> None:
         check_private(self)
-        if self.share is not None and not (isinstance(self.share, int | float) and 0 < self.share < 1):
-            raise InvalidArgument(f"share={self.share!r} should be a number above 0 and below 1: the ranking's part")
+        if self.share is not None and not (
+            isinstance(self.share, int | float) and LEAST_SHARE <= self.share <= 1 - LEAST_SHARE
+        ):
+            ends = f"{LEAST_SHARE:g} to {1 - LEAST_SHARE:g}"
+            raise InvalidArgument(
+                f"share={self.share!r} should be a number from {ends}: the ranking's part of the budget"
+            )
         if self.budget.unit != "user":
             raise InvalidArgument(f"unit={self.budget.unit!r}: Joint protects users, which protects ratings too")
         self._rating_model(self.budget), self._ranking(self.budget)  # each refuses what it cannot use
@@ -158,6 +164,10 @@ class Joint(CertifiedMethod):
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, left, crowd
         second = PublicALS(ALSPlan(*facts, known=known, given=given), scale, catalogue.ids.keys, self.seed)
         return PublicJoint(JointPlan(first.plan, second.plan, self.facts()["share"], self.budget), first, second)
+
+    def shape_of(self, plan: Any, headcount: float | None) -> Shape:
+        """Return the sizes of what a plan releases: of factors, those that nobody found are left out."""
+        return Shape(range(max(plan.most_factors, 1) + 1), n_ranked=plan.ranking.released_heads(headcount))
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

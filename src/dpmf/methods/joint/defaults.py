@@ -12,6 +12,7 @@ MOST_GIVEN = 48
 """Factors of the ranking that the rating model uses at most."""
 MEASURED_FACTORS = FactorRule(least=8, most=16, point=100_000, nothing=150_000)
 """The factors that rounds measure, starting from those of the ranking; with fewer people, there is none better."""
+LEAST_SHARE = 0.01  # of either half: with less of the budget, there is nothing but noise in it
 _SHARE = 0.7
 
 

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpmf.methods.als.plan import USERS, ALSPlan
+from dpmf.methods.als.plan import ALSPlan, users_sd
 from dpmf.methods.certified.plan import Plan, Stage
-from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
@@ -59,8 +58,7 @@ class JointPlan(Plan):
     @property
     def users_sd(self) -> float:
         """The standard deviation of the noise on the number of people, where that is released."""
-        (event,) = (event for event in self.events() if event.what == USERS)
-        return event.noise_multiplier * Headcount(USERS).sensitivity(self.budget.neighbours)
+        return users_sd(self.events(), self.budget.neighbours)
 
 
 def scaled(parts: Sequence[Part], share: float) -> list[Part]:

@@ -27,12 +27,14 @@ from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import Callback, Method, RunOptions, Section
-from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive
+from dpmf.methods.certified.method import budget_of, known_settings
+from dpmf.methods.certified.planned import Expected, PlanRecord
+from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive, whole
 from dpmf.methods.gaussian import GaussianGD
-from dpmf.methods.objective.certified import fit_certified
+from dpmf.methods.objective.certified import expected_of, fit_certified
 from dpmf.methods.objective.profiles import Profiles
 from dpmf.methods.objective.run import fit_published
-from dpmf.model import Model
+from dpmf.model import Model, Release
 from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.guarantee import rounded_up
@@ -163,6 +165,17 @@ class ObjectivePerturbation(Method):
     def configuration(self) -> dict[str, Any]:
         """Return the public facts for a release, every choice made."""
         return _without_usual_noise(super().configuration())
+
+    @classmethod
+    def expected(cls, settings: Mapping[str, Any], release: Release, record: PlanRecord) -> Expected:
+        """Return what a certified release of these settings should hold; what profiles cost before is as stated."""
+        known = known_settings(cls, settings)
+        n_factors = known.pop("n_factors", None)
+        whole("n_factors", n_factors, most=MOST_FACTORS)
+        if record.more.keys() != {"profiles"}:
+            raise InvalidArgument("the record of its plan should say where profiles come from, and nothing else")
+        method = cls(budget=budget_of(release, record), **known)
+        return expected_of(method, n_factors, release, record)
 
     @classmethod
     def unit_for(cls, mode: str) -> str:

@@ -24,6 +24,7 @@ from dpmf.methods.als.questions import RidgeFit
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
+from dpmf.methods.certified.planned import Expected, PlanRecord, Shape, with_plan
 from dpmf.methods.certified.questions import Floats
 from dpmf.methods.certified.run import Terms, certify
 from dpmf.methods.certified.script import Crowd
@@ -31,8 +32,16 @@ from dpmf.methods.checks import declared, public_facts
 from dpmf.methods.foldin import folded
 from dpmf.methods.objective.claim import ONE_VALUE, RELEASES, WHICH_RATED
 from dpmf.methods.objective.pattern import Pattern, offset_sums
-from dpmf.methods.objective.plan import SUMS, ObjectivePlan, ObjectiveScript
-from dpmf.methods.objective.profiles import BIAS_PENALTY, PROFILES, Profiles, RatingFacts, only_answered, unexplained
+from dpmf.methods.objective.plan import SUMS, ObjectivePlan, ObjectiveScript, planned_events
+from dpmf.methods.objective.profiles import (
+    BIAS_PENALTY,
+    PROFILES,
+    Profiles,
+    RatingFacts,
+    RecordedProfiles,
+    only_answered,
+    unexplained,
+)
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
@@ -43,6 +52,7 @@ if TYPE_CHECKING:
 
 _SIZE = 1 / 8  # of item factors, relative to the width of the scale: where noise outweighs them, they are held back
 _MOST_NUMBERS = 1 << 24  # that everybody sends at once
+_AS_STATED = "what the release for profiles cost is taken as stated: verify that release, too"
 _TOLD = (
     "Everybody told the recommender which items they rated, without values, and users' factors are known to all who "
     "take part."
@@ -184,6 +194,15 @@ class ProfiledObjective:
         """Return the public facts for a release."""
         return {**self.method.configuration(), "n_factors": self.profiles.n_factors}
 
+    @property
+    def plan_version(self) -> int:
+        """Of its plans."""
+        return self.method.plan_version
+
+    def plan_facts(self) -> dict[str, Any]:
+        """Return what the plan depends on beside the configuration: what profiles cost."""
+        return {"profiles": self.profiles.recorded}
+
     def check_declared(self, ratings: AnyRatings) -> None:
         """Refuse ratings whose scale or catalogue is not declared, and profiles that have nothing to do with them."""
         declared(ratings, self.method.items_public)
@@ -234,4 +253,14 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
     about = {"releases": RELEASES, "personal": profiles.personal}
     found = certify(public, ratings, Terms.of("certified objective", settings, assumptions, **about), options)
     release = learner.release_of(public, ratings.catalogue, ratings.scale, learner.configuration(), found.guarantee)
-    return folded(release, ratings, found.history, found.resources)
+    return folded(with_plan(release, learner, found), ratings, found.history, found.resources)
+
+
+def expected_of(method: ObjectivePerturbation, n_factors: int, release: Release, record: PlanRecord) -> Expected:
+    """Return what a certified release should hold; how many users there are is what its events say."""
+    events, crowd = release.guarantee.events, record.crowd
+    n_shares = 1 if crowd is None else crowd.n_shares
+    profiles = RecordedProfiles.of(record.more.get("profiles"), n_factors, events, n_shares)
+    facts = len(release.items), profiles.n_users, profiles, method.budget, method.facts()["noise"], crowd
+    shape, as_stated = Shape((n_factors,), biases=False), _AS_STATED if profiles.spent else ""
+    return Expected((*profiles.spent, *planned_events(*facts)), shape, as_stated)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.sparse import SparseRows
 from dpmf.engine.store import AnyRatings, StoredRatings
-from dpmf.files import scratch_file
+from dpmf.files import reserve, scratch_file
 from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.regression import sum_products
 from dpmf.kernels.transpose import scatter_pattern
@@ -41,7 +41,7 @@ class Pattern:
             indptr, items = ratings.seen()
             counts = ratings.blocks.item_counts
             with scratch_file(ratings.columns.folder) as file:
-                file.truncate(4 * max(len(items), 1))
+                reserve(file, 4 * max(len(items), 1))
                 users: NDArray[np.int32] = np.memmap(file, np.int32, "r+")[: len(items)]
         else:
             indptr, items = ratings.indptr, ratings.items

@@ -21,7 +21,7 @@ from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Floats, Question
 from dpmf.methods.certified.script import Crowd, Script, Told, numbers
 from dpmf.methods.objective.items import RADIUS
-from dpmf.methods.objective.profiles import PROFILES, Profiles
+from dpmf.methods.objective.profiles import PROFILES, ProfileCosts, Profiles
 from dpmf.methods.objective.questions import LEVELS, ValueSums
 from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of
@@ -33,6 +33,17 @@ from dpmf.ratings import Scale
 from dpmf.ratings.ids import Ids
 
 SUMS = "sums over raters of their factors times ratings, for every item"
+
+
+def planned_events(
+    n_items: int, n_users: int, profiles: ProfileCosts, budget: Budget, noise: str, crowd: Crowd | None
+) -> tuple[PlannedEvent, ...]:
+    """Return the events of a plan, arguments as those of `ObjectivePlan`; every share of noise is counted."""
+    n_shares = 1 if crowd is None else crowd.n_shares
+    coordinates = n_items * profiles.n_factors * n_shares
+    if noise == "norm":
+        return *profiles.events(n_users, n_shares), norm_event(budget, SUMS, coordinates=coordinates)
+    return *profiles.events(n_users, n_shares), *gaussian_events(budget, [Part(SUMS, 1.0, 1, coordinates)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +76,8 @@ class ObjectivePlan(Plan):
         return max(self.n_items, self.n_users if len(self.events()) > 1 else 0) * self.profiles.n_factors
 
     def events(self) -> tuple[PlannedEvent, ...]:
-        """Return what will be released, with as much noise as the budgets ask for; every share of noise is counted."""
-        n_shares = 1 if self.crowd is None else self.crowd.n_shares
-        return *self.profiles.events(self.n_users, n_shares), self._sums(n_shares)
-
-    def _sums(self, n_shares: int) -> PlannedEvent:
-        coordinates = self.n_items * self.profiles.n_factors * n_shares
-        if self.noise == "norm":
-            return norm_event(self.budget, SUMS, coordinates=coordinates)
-        (event,) = gaussian_events(self.budget, [Part(SUMS, 1.0, 1, coordinates)])
-        return event
+        """Return what will be released, with as much noise as the budgets ask for."""
+        return planned_events(self.n_items, self.n_users, self.profiles, self.budget, self.noise, self.crowd)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of the run."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.privacy.events import Event
 from dpmf.ratings import Scale
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.kinds import array_of
 
 Floats = NDArray[np.float32]
 PROFILES = "right-hand sides of users' factors"
@@ -44,6 +45,8 @@ _BIASES = 1 / 9  # how far users are from the mean (standard deviation), relativ
 BIAS_PENALTY = _UNEXPLAINED / 16 / _BIASES**2  # with which a person's own bias is fitted
 _USUAL_COUNT = 100  # ratings of a person, for releases whose penalty depends on it
 _CONSTANT = math.sqrt(0.5)  # the first number of every profile, and the longest that all others together may be
+_SPENT = ", in the release for profiles"  # after the names of events
+_TABLE, _PUBLIC_SOURCE, _PAID_SOURCE = "table", "public release", "release"
 _PUBLIC_TABLE = "Users' factors are a table that somebody asserts to be public: made without these ratings."
 _PUBLIC_RELEASE = (
     "The release that users' factors are made with is asserted to be public: made from other people's ratings."
@@ -52,6 +55,63 @@ _RELEASE_TOO = (
     "What the release that users' factors are made with cost is part of this guarantee; how much to spend on them and "
     "on items was not decided by looking at it."
 )
+
+
+def profile_events(budget: Budget, coordinates: int) -> tuple[GaussianEvent, ...]:
+    """Return what it costs to ask for right-hand sides of this many numbers."""
+    return gaussian_events(budget, [Part(PROFILES, 1.0, 1, coordinates)])
+
+
+class ProfileCosts(Protocol):
+    """What a plan has to know of profiles; members as those of `Profiles`."""
+
+    @property
+    def n_factors(self) -> int:
+        """K, the length of a profile."""
+
+    @property
+    def spent(self) -> tuple[Event, ...]:
+        """What was released before, and has to be paid for here."""
+
+    def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
+        """Return what asking people for them will release."""
+
+
+@dataclass(frozen=True)
+class RecordedProfiles:
+    """What profiles cost, as a release records it.
+
+    Attributes:
+        n_factors: K.
+        spent: what the release that they were made with cost: as stated, for that release is not at hand.
+        budget: what they may cost; None for a table, which costs nothing.
+        n_users: how many there are, a public number for this unit.
+    """
+
+    n_factors: int
+    spent: tuple[Event, ...]
+    budget: Budget | None
+    n_users: int
+
+    @classmethod
+    def of(cls, recorded: Any, n_factors: int, events: Sequence[Event], n_shares: int) -> RecordedProfiles:
+        """Return what `Profiles.recorded` says, for a release with these events."""
+        source = recorded.get("source") if isinstance(recorded, dict) else None
+        if source == _TABLE:
+            return cls(n_factors, (), None, 1)
+        if source not in (_PUBLIC_SOURCE, _PAID_SOURCE):
+            raise InvalidArgument(f"the source {source!r} of profiles in the record of its plan is unknown")
+        spent = tuple(event for event in events if event.what.endswith(_SPENT)) if source == _PAID_SOURCE else ()
+        if source == _PAID_SOURCE and not spent:
+            raise InvalidArgument("its profiles were paid for, and there is no event of the release for profiles")
+        asked = [event for event in events if event.what == PROFILES and isinstance(event, GaussianEvent)]
+        n_users = sum(event.coordinates for event in asked) // (max(n_factors - 1, 1) * n_shares)
+        budget = Budget(recorded["epsilon"], recorded["delta"], "rating", "replace")
+        return cls(n_factors, spent, budget, max(n_users, 1))
+
+    def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
+        """Return what asking people for them releases."""
+        return () if self.budget is None else profile_events(self.budget, n_users * (self.n_factors - 1) * n_shares)
 
 
 class RatingFacts(NamedTuple):
@@ -121,6 +181,11 @@ class Profiles(ABC):
     def spent(self) -> tuple[Event, ...]:
         """What was released before, and has to be paid for here."""
 
+    @property
+    @abstractmethod
+    def recorded(self) -> dict[str, Any]:
+        """What a release records of them, in JSON values: how they cost something; see `RecordedProfiles`."""
+
     @abstractmethod
     def check(self, ratings: AnyRatings) -> None:
         """Refuse profiles that have nothing to do with the ratings, before anything is paid."""
@@ -147,6 +212,7 @@ class Profiles(ABC):
 
 class _Table(Profiles):
     spent: tuple[Event, ...] = ()
+    recorded: dict[str, Any] = {"source": _TABLE}  # noqa: RUF012
     assumptions = (_PUBLIC_TABLE,)
 
     def __init__(
@@ -161,7 +227,7 @@ class _Table(Profiles):
             self._factors = table.astype(np.float32)
         if not np.isfinite(self._factors).all():
             raise InvalidArgument("profiles hold a number that is not finite: correct the table")
-        self._ids = Ids(np.asarray(user_ids))
+        self._ids = Ids(array_of(user_ids))
         if self._ids.first_repeated() is not None:
             raise InvalidArgument("profiles have two rows for one user: leave one of them")
 
@@ -236,18 +302,19 @@ class _Derived(Profiles):
     def spent(self) -> tuple[Event, ...]:
         if self._public:
             return ()
-        return tuple(
-            replace(event, what=f"{event.what}, in the release for profiles")
-            for event in self._release.guarantee.events
-        )
+        return tuple(replace(event, what=event.what + _SPENT) for event in self._release.guarantee.events)
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        source = _PUBLIC_SOURCE if self._public else _PAID_SOURCE
+        return {"source": source, "epsilon": self._budget.epsilon, "delta": self._budget.delta}
 
     def check(self, ratings: AnyRatings) -> None:
         if (self._release.items.ids.encode(ratings.catalogue.ids.array) < 0).all():
             raise InvalidArgument("the release for profiles has none of the items in the ratings: are these their ids?")
 
     def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
-        coordinates = n_users * (self._release.n_factors + 1) * n_shares
-        return gaussian_events(self._budget, [Part(PROFILES, 1.0, 1, coordinates)])
+        return profile_events(self._budget, n_users * (self.n_factors - 1) * n_shares)
 
     def question(self, items: Ids, scale: Scale, n_users: int) -> ValueSums:
         rows, _ = _standardized(self._release, items, scale.hi - scale.lo)

@@ -37,7 +37,7 @@ from dpmf.methods.certified.script import Crowd
 from dpmf.methods.certified.steps import Centre, PublicSteps, SteppingMethod
 from dpmf.methods.checks import check_given, check_private, check_sizes, not_negative, positive, whole
 from dpmf.methods.counted import counted_ratings
-from dpmf.methods.sgld.certified import CertifiedSettings, stepping_plan
+from dpmf.methods.sgld.certified import CertifiedSettings, SteppingPlan, stepping_plan
 from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound, paid_section
 from dpmf.methods.sgld.defaults import MEANINGLESS, ChainSettings, ClaimSettings, defaults_for, gentle_rate
@@ -182,8 +182,12 @@ class SGLD(SteppingMethod):
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:
         """Return the public half of a certified run."""
         settings = settings_of(CertifiedSettings, self.facts())
-        plan, how = stepping_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
+        plan, how = self.plan_of(catalogue, scale, crowd), (settings.regularization, settings.n_samples)
         return PublicSteps(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
+
+    def plan_of(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> SteppingPlan:
+        """Return the plan of a certified run."""
+        return stepping_plan(self, len(catalogue), settings_of(CertifiedSettings, self.facts()), crowd)
 
     @classmethod
     def private_fields(cls, mode: str, epsilon: float, *args: Any, **more: Any) -> dict[str, Any]:

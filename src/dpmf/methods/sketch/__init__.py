@@ -42,7 +42,7 @@ from dpmf.methods.checks import (
 )
 from dpmf.methods.sgd.defaults import suggested
 from dpmf.methods.sgld.certified import CertifiedSettings
-from dpmf.methods.sketch.certified import PublicSketch, sketched_plan
+from dpmf.methods.sketch.certified import PublicSketch, SketchedPlan, sketched_plan
 from dpmf.methods.sketch.claim import claim_of
 from dpmf.methods.sketch.defaults import MEANINGLESS, STREAM, EpochSettings, defaults_for
 from dpmf.methods.sketch.run import fit_sketch
@@ -87,6 +87,7 @@ class Sketch(SteppingMethod):
     """
 
     name: ClassVar[str] = "sketch"
+    one_each: ClassVar[bool] = False  # items share cells
     modes: ClassVar[tuple[str, ...]] = ("certified", "paper")
 
     n_factors: int | None = None
@@ -180,8 +181,12 @@ class Sketch(SteppingMethod):
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSketch:
         """Return the public half of a certified run."""
         settings = settings_of(CertifiedSettings, self.facts())
-        plan, how = sketched_plan(self, len(catalogue), settings, crowd), (settings.regularization, settings.n_samples)
+        plan, how = self.plan_of(catalogue, scale, crowd), (settings.regularization, settings.n_samples)
         return PublicSketch(plan, scale, catalogue.ids.keys, Centre(scale.middle), *how, self.seed)
+
+    def plan_of(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> SketchedPlan:
+        """Return the plan of a certified run."""
+        return sketched_plan(self, len(catalogue), settings_of(CertifiedSettings, self.facts()), crowd)
 
     def usual(self) -> Mapping[str, Any]:
         """Return what is chosen for fields that are left open, as far as that can be done beforehand."""

@@ -28,7 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
-from dpmf.files import dump_json, load_tensors, new_folder, read_json, save_tensors, sha256_of, write_text
+from dpmf.files import (
+    dump_json,
+    is_sealed,
+    load_tensors,
+    new_folder,
+    read_json,
+    save_tensors,
+    sealed,
+    sha256_of,
+    write_text,
+)
 from dpmf.kernels.sketch import SketchStep
 from dpmf.methods.checks import public_facts
 from dpmf.methods.sketch.run import ridge_of
@@ -36,8 +46,8 @@ from dpmf.methods.sketch.table import ITEMS, USERS, Keys
 from dpmf.model import Release
 from dpmf.privacy import Budget
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.formats.frames import array_of
 from dpmf.ratings.ids import Ids
+from dpmf.ratings.kinds import array_of
 
 if TYPE_CHECKING:
     from dpmf.methods.sketch import Sketch
@@ -139,7 +149,7 @@ class SketchStream:
                 "hash_functions": self._hash_functions(),
                 "sha256": sha256_of(work / _TENSOR_FILE),
             }
-            write_text(work / _FACTS_FILE, dump_json(facts))
+            write_text(work / _FACTS_FILE, dump_json(sealed(facts)))
             write_text(work / _WARNING_FILE, _WARNING)
 
     @classmethod
@@ -154,6 +164,8 @@ class SketchStream:
         kind = (facts.get("format"), facts.get("version")) if isinstance(facts, dict) else None
         if kind != ("dpmf-sketch-stream", FORMAT_VERSION):
             raise DamagedFile(f"{folder} is not a stream of format {FORMAT_VERSION}")
+        if "digest" in facts and not is_sealed(facts):  # streams of earlier versions have none
+            raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: its content is not what its digest says")
         cells = load_tensors(folder / _TENSOR_FILE, ("cells",))["cells"]
         if sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
             raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: it is not the file that {_FACTS_FILE} describes")

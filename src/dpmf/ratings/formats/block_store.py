@@ -14,6 +14,7 @@ from dpmf.ratings.formats import Format, Sizes
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.options import FILE_OPTIONS
 from dpmf.ratings.store.columns import RatingsOnDisk, is_store
+from dpmf.ratings.times import Times
 
 if TYPE_CHECKING:
     from dpmf.ratings.location import Location
@@ -32,7 +33,8 @@ def _read(location: Location) -> Ratings:
         item_ids=ratings.catalogue.ids,
         item_codes=ratings.items,
         values=ratings.values,
-        timestamps=ratings.timestamps,
+        times=None if ratings.timestamps is None else Times(ratings.timestamps),
+        counts=ratings.scale.counts,
     )
     found = assemble(
         columns, scale=location.options.scale or ratings.scale, items=items or ratings.catalogue, name=ratings.name

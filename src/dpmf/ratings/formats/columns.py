@@ -8,10 +8,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidRatings
 from dpmf.ratings.ids import Ids
-
-logger = logging.getLogger(__name__)
+from dpmf.ratings.kinds import numbers_of
+from dpmf.ratings.times import Times, times_of
 
 
 @dataclass(eq=False)
@@ -31,10 +28,9 @@ class Columns:
         user_ids, item_ids: the distinct ids.
         user_codes, item_codes: shape (n,), positions among those ids.
         values: shape (n,), float32, NaN where the source has nothing or no number.
-        timestamps: shape (n,), seconds (or any integer that grows with time), or None.
+        times: of all ratings, or None.
         first_row: the number a person would give the first rating: 1, or 2 below a header line.
-        partly_timed: whether timestamps were left out because some, but not all, could not be read. Then none may
-            decide which of two ratings is the later one: whether it does would depend on other people's rows.
+        counts: whether values say how often a user had an item, not how they rated it.
     """
 
     user_ids: Ids
@@ -42,9 +38,9 @@ class Columns:
     item_ids: Ids
     item_codes: NDArray[np.int32]
     values: NDArray[np.float32]
-    timestamps: NDArray[np.int64] | None
+    times: Times | None
     first_row: int = 1
-    partly_timed: bool = False
+    counts: bool = False
 
     @classmethod
     def of_raw(
@@ -54,15 +50,15 @@ class Columns:
         values: NDArray[Any],
         timestamps: NDArray[Any] | None,
         first_row: int = 1,
+        counts: bool = False,
     ) -> Columns:
         """Encode raw id columns."""
         lengths = {len(users), len(items), len(values)} | (set() if timestamps is None else {len(timestamps)})
         if len(lengths) > 1:
             raise InvalidRatings(f"columns have different lengths: {sorted(lengths)}")
-        times, partly = (None, False) if timestamps is None else whole_times(np.asarray(timestamps), first_row)
-        return cls(
-            *encode_column("user", users), *encode_column("item", items), _numbers(values), times, first_row, partly
-        )
+        times = None if timestamps is None else times_of(timestamps, first_row)
+        ids = *encode_column("user", users), *encode_column("item", items)
+        return cls(*ids, numbers_of(values), times, first_row, counts)
 
 
 def encode_column(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int32]]:
@@ -71,60 +67,3 @@ def encode_column(role: str, values: NDArray[Any]) -> tuple[Ids, NDArray[np.int3
         return Ids.factorize(values)
     except InvalidRatings as error:
         raise InvalidRatings(f"{role} {error}") from None
-
-
-def _warn_of_bad_time(row: int) -> None:
-    """Log that timestamps are left out: part of a history cannot be put in order."""
-    logger.warning("the timestamps are left out: the one in row %d is missing, or neither a number nor a date", row)
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float32]:
-    values = np.asarray(values)
-    if values.ndim != 1 or values.dtype.kind in "cmM":
-        raise InvalidRatings(f"the rating column is not a flat list of numbers: it is {values.dtype} {values.shape}")
-    try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is refused
-            return values.astype(np.float32, copy=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidRatings(f"the rating column is not numeric: {error}") from None
-
-
-def whole_times(timestamps: NDArray[Any], first_row: int) -> tuple[NDArray[np.int64] | None, bool]:
-    """Return times as integers in the same order, or None if any cannot be read, and whether only some cannot.
-
-    Whole seconds stay what they are. With fractions among them, times are numbered from the earliest on: only their
-    order counts.
-    """
-    if timestamps.dtype.kind in "iu":
-        return timestamps.astype(np.int64), False
-    if timestamps.dtype.kind == "M":
-        seconds = timestamps.astype("datetime64[us]").astype(np.float64) / 1e6
-        seconds[np.isnat(timestamps)] = np.nan
-    else:
-        seconds = _seconds(timestamps)
-    missing = ~np.isfinite(seconds)
-    if missing.any():
-        _warn_of_bad_time(int(np.argmax(missing)) + first_row)
-        return None, not missing.all()
-    whole = seconds.astype(np.int64)
-    if (whole == seconds).all():
-        return whole, False
-    return np.unique(seconds, return_inverse=True)[1].astype(np.int64), False
-
-
-def _seconds(timestamps: NDArray[Any]) -> NDArray[np.float64]:
-    """Return times given as numbers, their texts, ISO dates or datetime objects; NaN where there is none."""
-    try:
-        return timestamps.astype(np.float64)
-    except (TypeError, ValueError):
-        return np.array([_second(one) for one in timestamps.tolist()])
-
-
-def _second(moment: Any) -> float:
-    with contextlib.suppress(TypeError, ValueError):
-        return float(moment)
-    try:
-        when = moment if isinstance(moment, datetime) else datetime.fromisoformat(str(moment))
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    except ValueError:
-        return float("nan")

@@ -14,7 +14,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import glob
-from collections.abc import Iterator, Mapping
+import mmap
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,43 +23,48 @@ from typing import TYPE_CHECKING
 from dpmf.errors import InvalidRatings
 from dpmf.ratings.formats import Format
 from dpmf.ratings.formats.database import open_file
-from dpmf.ratings.formats.relation import Relation, read_scan
+from dpmf.ratings.formats.relation import Relation, read_scan, select_roles
 from dpmf.ratings.formats.roles import find_columns, has_usual_names
 from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
 from dpmf.ratings.store.external import stream_scan
 
 if TYPE_CHECKING:
     from dpmf.ratings.location import Location
+    from dpmf.ratings.options import ReadOptions
 
 _DELIMITERS = ("::", "\t", ";", ",", "|")
+_WITHOUT_HEADER = (".dat", ".data")  # as MovieLens calls them
 
 
 @contextlib.contextmanager
 def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
-    """Open a delimited text file; delimiter, header and columns that are not given are found in its first line."""
+    """Open a delimited text file; a delimiter and columns that are not given are found in its first line."""
     path, options = location.path, location.options
     first = first_line(path)
-    delimiter = options.delimiter or _find_delimiter(path, first, least=2 if options.unrated else 3)
-    fields = _split_fields(path, first, delimiter)
-    header = _looks_like_header(path, fields, options.columns) if options.header is None else options.header
+    delimiters = [options.delimiter] if options.delimiter else _delimiters_in(path, first, 2 if options.unrated else 3)
+    fields = _split_fields(path, first, delimiters[0])
+    header = _has_header(path, fields, options)
+    if not header and len(delimiters) > 1:
+        raise InvalidRatings(f"{path} may be separated by {delimiters[0]!r} or {delimiters[1]!r}: give the delimiter")
     places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
     names = [f"c{place}" for place in range(len(fields))]
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
-    chosen = ", ".join(f"{names[place]} AS {role}" for role, place in places.items())
-    if "rating" not in places:
-        chosen += ", '1' AS rating"
+    quote, one_line = ('"', f"WHERE CASE WHEN {_spans_lines(names)}") if _may_have_quotes(path) else ("", "")
+    chosen, counts = select_roles(places, names, nothing="'1'")
     with open_file(path, memory) as connection:
         connection.execute(
             f"CREATE TEMP TABLE staged AS SELECT {chosen} FROM read_csv($path, delim=$delimiter, header=false, "
-            f"skip=$skip, auto_detect=false, quote='\"', escape='\"', compression=$compression, columns={{{typed}}})",
+            "skip=$skip, auto_detect=false, quote=$quote, escape=$quote, compression=$compression, "
+            f"columns={{{typed}}}) {one_line}",
             {
                 "path": glob.escape(str(path)),
-                "delimiter": delimiter,
+                "delimiter": delimiters[0],
+                "quote": quote,
                 "skip": int(header),
                 "compression": "gzip" if is_packed(path) else "none",
             },
         )
-        yield Relation(connection, "staged", {}, typed=False, row="rowid", first_row=2 if header else 1)
+        yield Relation(connection, "staged", {}, typed=False, row="rowid", first_row=2 if header else 1, counts=counts)
 
 
 def _split_fields(path: Path, line: str, delimiter: str) -> list[str]:
@@ -71,35 +77,48 @@ def _split_fields(path: Path, line: str, delimiter: str) -> list[str]:
         raise InvalidRatings(f"the first line of {path} is not a row of fields: {error}") from None
 
 
-def _find_delimiter(path: Path, line: str, least: int) -> str:
-    """Return what separates the columns, of which there are `least` at the least."""
-    for delimiter in _DELIMITERS:
-        if line.count(delimiter) >= least - 1:
-            return delimiter
+def _delimiters_in(path: Path, line: str, least: int) -> list[str]:
+    """Return what may separate the columns, of which there are `least` at the least; the likeliest comes first."""
+    if found := [delimiter for delimiter in _DELIMITERS if line.count(delimiter) >= least - 1]:
+        return found
     few = {2: "one column", 3: "fewer than three columns; without ratings, take feedback as implicit"}[least]
     raise InvalidRatings(f"{path} is not a table of ratings: its first line has {few}")
 
 
-def _looks_like_header(path: Path, fields: list[str], columns: Mapping[str, str | int] | None) -> bool:
-    """There is a header if columns are wanted by name, or if no number stands where the rating should be.
+def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
+    """Tell whether the first line names the columns, by what is declared or by the name of the file.
 
-    Without a rating, there is one if it has the usual names. If it has neither those nor a number, nobody can tell: no
-    other line is looked at, because it is somebody's.
+    The line itself decides nothing, because it may be somebody's: if it does not fit, the file is refused.
     """
-    wanted = columns or {}
-    if any(isinstance(place, str) for place in wanted.values()):
+    columns = options.columns or {}
+    if options.header is not None:
+        return options.header
+    if any(isinstance(place, str) for place in columns.values()):
         return True
-    if len(fields) == 2:
-        if has_usual_names(fields):
-            return True
-        if not any(map(_is_number, fields)):
-            raise InvalidRatings(
-                f"{path} may begin with names of columns or with somebody's item: name the columns, or say that "
-                "there is no header"
-            )
-        return False
-    place = int(wanted.get("rating", 2))
-    return not (place < len(fields) and _is_number(fields[place]))
+    header = Path(path.name.lower().removesuffix(".gz")).suffix not in _WITHOUT_HEADER
+    place = columns.get("rating", columns.get("count", 2))
+    if isinstance(place, int) and place < len(fields):
+        fits = _is_number(fields[place]) != header
+    else:
+        fits = not options.unrated or has_usual_names(fields) == header
+    if not fits:
+        told = "should name the columns" if header else "should be a rating"
+        raise InvalidRatings(f"the first line of {path} {told}, and does not: say whether there is a header")
+    return header
+
+
+def _may_have_quotes(path: Path) -> bool:
+    """Tell whether there is a quote in a file; in a packed one there may be."""
+    if is_packed(path):
+        return True
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b'"') >= 0
+
+
+def _spans_lines(names: list[str]) -> str:
+    """Return the end of a condition in SQL that refuses a field of several lines: a quote may hide the rows in it."""
+    spans = " OR ".join(f"contains({name}, chr({code}))" for name in names for code in (10, 13))
+    return f"{spans} THEN error('a quoted field spans several lines: put every rating on one line') ELSE true END"
 
 
 def _is_number(text: str) -> bool:

@@ -35,13 +35,10 @@ class Groups(NamedTuple):
 
     @property
     def times(self) -> NDArray[np.int64] | None:
-        """The dates, if every rating has one."""
-        return self.dates if self.dates.all() else None
-
-    @property
-    def partly_timed(self) -> bool:
-        """Whether some ratings have a date and others have none."""
-        return bool(self.dates.any() and not self.dates.all())
+        """The dates, None if no rating has one."""
+        if self.dates.any() and not self.dates.all():
+            raise InvalidRatings("some ratings have a date and others have none: complete the dates, or remove them")
+        return self.dates if self.dates.any() else None
 
 
 def parse_groups(location: Location, mark: str) -> Groups:

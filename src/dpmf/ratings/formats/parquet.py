@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dpmf.ratings.formats import Format, Sizes
 from dpmf.ratings.formats.database import open_file
-from dpmf.ratings.formats.relation import Relation, read_scan
+from dpmf.ratings.formats.relation import Relation, read_scan, select_roles
 from dpmf.ratings.formats.roles import find_columns
 from dpmf.ratings.store.external import stream_scan
 
@@ -36,12 +36,10 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
         names = list(relation.kinds())
         options = location.options
         places = find_columns(path, names, len(names), options.columns, unrated=options.unrated)
-        quoted = [name.replace('"', '""') for name in names]
-        chosen = ", ".join(f'"{quoted[place]}" AS {role}' for role, place in places.items())
-        if "rating" not in places:
-            chosen += ", 1 AS rating"
+        quoted = ['"{}"'.format(name.replace('"', '""')) for name in names]
+        chosen, counts = select_roles(places, quoted, nothing="1")
         numbered = "read_parquet($path, file_row_number=true)"
-        yield replace(relation, relation=f"(SELECT {chosen}, file_row_number FROM {numbered})")
+        yield replace(relation, relation=f"(SELECT {chosen}, file_row_number FROM {numbered})", counts=counts)
 
 
 def _recognises(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Which column of a table holds what: user, item, rating and, if there is one, timestamp.
+"""Which column of a table holds what: user, item, rating or count, and, if there is one, timestamp.
 
 >>> find_columns("ratings.csv", ["User-ID", "ISBN", "Stars"], 3, {"item": "ISBN"})
 {'user': 0, 'item': 1, 'rating': 2}
@@ -12,12 +12,14 @@ from pathlib import Path
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 
-ROLES = ("user", "item", "rating", "timestamp")
+ROLES = ("user", "item", "rating", "timestamp", "count")
+_IN_ORDER = ROLES[:4]  # of columns without names
 _USUAL_NAMES = {
     "user": ("user", "userid", "uid"),
     "item": ("item", "itemid", "movie", "movieid", "bookid", "animeid"),
     "rating": ("rating", "score", "stars", "value"),
     "timestamp": ("timestamp", "time", "date", "ts"),
+    "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity"),
 }
 
 
@@ -25,17 +27,32 @@ def find_columns(
     path: Path | str,
     names: list[str] | None,
     count: int,
-    wanted: Mapping[str, str | int] | None,
+    wanted: Mapping[str, str | int | None] | None,
     *,
     unrated: bool = False,
 ) -> dict[str, int]:
-    """Return the position of each role's column; the timestamp's is optional, and so is the rating's if `unrated`."""
-    wanted = wanted or {}
+    """Return the position of each role's column: that of a rating or a count, not both; the timestamp's is optional.
+
+    Neither is needed if `unrated`, and a count is preferred then. Elsewhere a rating is, unless the other is wanted. A
+    timestamp that is wanted at None is not read.
+    """
+    wanted = dict(wanted or {})
+    untimed = "timestamp" in wanted and wanted["timestamp"] is None
+    if untimed:
+        del wanted["timestamp"]
     if unknown := set(wanted) - set(ROLES):
         raise InvalidArgument(f"columns has no role {sorted(unknown)[0]!r}: the roles are {', '.join(ROLES)}")
+    if {"rating", "count"} <= set(wanted):
+        raise InvalidArgument("columns has a rating and a count: name the one that is to be read")
+    found = {
+        role: _find_column(role, names, wanted.get(role), usual=not wanted or role in wanted or names is not None)
+        for role in ROLES
+    }
+    counted = "count" in wanted or (found["count"] is not None and "rating" not in wanted)
+    value = "count" if counted and (unrated or "count" in wanted or found["rating"] is None) else "rating"
     places: dict[str, int] = {}
-    for role in ROLES:
-        place = _find_column(role, names, wanted.get(role), usual=not wanted or role in wanted or names is not None)
+    for role in ("user", "item", value) if untimed else ("user", "item", value, "timestamp"):
+        place = found[role]
         if place is None or not 0 <= place < count:
             if (role == "timestamp" or (role == "rating" and unrated)) and role not in wanted:
                 continue
@@ -50,7 +67,7 @@ def _find_column(role: str, names: list[str] | None, wanted: str | int | None, u
     if isinstance(wanted, int):
         return wanted
     if names is None:
-        return ROLES.index(role) if usual and wanted is None else None
+        return _IN_ORDER.index(role) if usual and wanted is None and role in _IN_ORDER else None
     if wanted is not None:
         return names.index(wanted) if wanted in names else None
     return _usual_place(role, names)

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +34,7 @@ def _recognises(path: Path) -> bool:
 
 def _read(location: Location) -> Ratings:
     groups = parse_groups(location, _MARK)
-    columns = Columns.of_raw(groups.headers, groups.members, groups.values, groups.times)
-    return location.assemble(replace(columns, partly_timed=groups.partly_timed))
+    return location.assemble(Columns.of_raw(groups.headers, groups.members, groups.values, groups.times))
 
 
 FORMAT = Format(name="yahoo", recognises=_recognises, read=_read, sizes=estimate_sizes, file_names=("trainIdx1.txt",))

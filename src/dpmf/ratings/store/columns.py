@@ -175,7 +175,9 @@ class RatingsOnDisk:
                 user_ids=_ids_of_tensors("users", tensors),
                 catalogue=Items(_ids_of_tensors("items", tensors), titles, genres, declared=declared),
                 # What the store does not call declared is not: a private run treats declared facts as public.
-                scale=Scale(scale["lo"], scale["hi"], declared=scale["declared"] is True),
+                scale=Scale(
+                    scale["lo"], scale["hi"], declared=scale["declared"] is True, counts=scale.get("counts") is True
+                ),
                 name=str(facts["name"]),
                 counts=tensors["counts"],
                 piece_starts=tensors["piece_starts"],
@@ -183,13 +185,25 @@ class RatingsOnDisk:
                 has_times=has_times,
                 users_about=None if facts.get("users_about") is None else int(facts["users_about"]),
             )
-        except (KeyError, TypeError, ValueError, InvalidArgument) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, InvalidArgument) as error:
             raise DamagedFile(f"{folder / FACTS_FILE} is damaged ({error}): {_AGAIN}") from None
+        opened._check()
         for name in opened._columns:
             path = folder / f"{name}.bin"
             if not path.is_file() or path.stat().st_size != len(opened) * _COLUMNS[name].itemsize:
                 raise DamagedFile(f"{path} is truncated or missing: {_AGAIN}")
         return opened
+
+    def _check(self) -> None:
+        """Refuse parts that are not consistent: kernels rely on it."""
+        counts, starts, n_users = self.counts, self.piece_starts, len(self.user_ids)
+        shapes = counts.shape == (n_users,) and starts.ndim == 1 and self.checksums.shape == (len(starts) - 1,)
+        kinds = counts.dtype == starts.dtype == np.int64 and self.checksums.dtype == np.uint32
+        if not (shapes and kinds and len(starts) and starts[0] == 0 and starts[-1] == n_users):
+            raise DamagedFile(f"{self.folder / TENSOR_FILE} is damaged (counts or pieces of other sizes): {_AGAIN}")
+        most = (1 << 62) // max(n_users, 1)  # so that no sum wraps around
+        if (starts[1:] < starts[:-1]).any() or counts.min(initial=0) < 0 or counts.max(initial=0) > most:
+            raise DamagedFile(f"{self.folder / TENSOR_FILE} is damaged (counts out of range): {_AGAIN}")
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
@@ -204,6 +218,10 @@ class RatingsOnDisk:
                 columns = {name: _read(file, int(indptr[-1]), _COLUMNS[name]) for name, file in files.items()}
                 if _checksum(columns.values()) != self.checksums[number]:
                     raise DamagedFile(f"ratings {begin + 1:,} and on in {self.folder} are damaged: {_AGAIN}")
+                items, values = columns["items"], columns["values"]
+                known = not len(items) or 0 <= items.min() <= items.max() < len(self.catalogue)
+                if not known or not np.isfinite(values).all():
+                    raise DamagedFile(f"ratings {begin + 1:,} and on in {self.folder} are out of range: {_AGAIN}")
                 begin += int(indptr[-1])
                 user_ids = Ids(self.user_ids.array[self.user_ids.hash_order[first:last]])
                 yield self._ratings(indptr, columns, user_ids)

@@ -21,17 +21,28 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.assembly import assemble
-from dpmf.ratings.formats.columns import Columns, whole_times
-from dpmf.ratings.formats.relation import Relation, Scan, check_ids, encode_ids, seconds_sql
+from dpmf.ratings.formats.columns import Columns
+from dpmf.ratings.formats.relation import (
+    RATING,
+    MomentSql,
+    Relation,
+    Scan,
+    check_ids,
+    encode_ids,
+    fetched_times,
+    moment_sql,
+)
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
 from dpmf.ratings.table import Ratings, Scale
+from dpmf.ratings.times import UNKNOWN, check_all_or_none
 
 if TYPE_CHECKING:
     from dpmf.ratings.location import Location
@@ -57,16 +68,15 @@ class ExternalRatings:
     n_rows: int
     _connection: Any
     _rows_per_piece: int
-    _duplicates: str
+    _duplicates: str | None
     _with_time: bool
-    _partly_timed: bool
     users_about: int | None = None
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
         n_users = len(self.user_ids)
         step = max(1, n_users * self._rows_per_piece // max(self.n_rows, 1))
-        time = ", timestamp" if self._with_time else ""
+        time = ", whole, fraction" if self._with_time else ""
         for first in range(0, n_users, step):
             last = min(first + step, n_users)
             table = self._connection.execute(
@@ -90,8 +100,7 @@ class ExternalRatings:
             self.catalogue.ids,
             table["item"].astype(np.int32),
             table["rating"].astype(np.float32),
-            whole_times(table["timestamp"], first_row=1)[0] if self._with_time else None,
-            partly_timed=self._partly_timed,
+            fetched_times(table) if self._with_time else None,
         )
         return assemble(
             columns, scale=self.scale, items=self.catalogue, duplicates=self._duplicates, name=self.name, quiet=True
@@ -118,11 +127,13 @@ def stream_scan(scan: Scan, location: Location, memory: int, scratch: Path) -> I
 
 def _sort(relation: Relation, location: Location, memory: int) -> ExternalRatings:
     scale, catalogue, missing = location.options.scale, location.read_items(), location.options.missing
+    if relation.counts:
+        scale = Scale.of_counts(scale)
     kinds = relation.kinds()
     for role in ("user", "item"):
         check_ids(relation, role)
-    users, user = _distinct_ids(relation, "user", kinds["user"])
-    seen_items, item = _distinct_ids(relation, "item", kinds["item"])
+    user, item = (_distinct_ids(relation, role, kinds[role]) for role in ("user", "item"))
+    users, seen_items = user.ids, item.ids
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
     if scale is None:
@@ -130,15 +141,16 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     _check_values(relation, scale, missing)
     places = np.empty(len(users), np.int64)
     places[users.hash_order] = np.arange(len(users))
-    _register(relation, "places", _keys(users, user), "place", places)
+    _register(relation, "places", user.keys, "place", places)
     positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
-    _register(relation, "positions", _keys(seen_items, item)[positions >= 0], "position", positions[positions >= 0])
-    seconds, partly_timed = _seconds(relation, kinds.get("timestamp"))
+    _register(relation, "positions", item.keys[positions >= 0], "position", positions[positions >= 0])
+    moment = _moment(relation, kinds.get("timestamp"))
+    time = "" if moment is None else f", {moment.whole} AS whole, {moment.fraction} AS fraction"
     rows = (
-        f"SELECT {user} AS user_key, {item} AS item_key, TRY_CAST(rating AS FLOAT) AS rating, "
-        f"{relation.row} AS row{f', {seconds} AS timestamp' if seconds else ''} FROM {relation.relation}"
+        f"SELECT {user.sql} AS user_key, {item.sql} AS item_key, {RATING} AS rating, "
+        f"{relation.row} AS row{time} FROM {relation.relation}"
     )
-    chosen = "place, position AS item, rating" + (", timestamp" if seconds else "")
+    chosen = "place, position AS item, rating" + (", whole, fraction" if time else "")
     relation.connection.execute(
         f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({rows}) "
         "JOIN places ON user_key = places.key JOIN positions ON item_key = positions.key "
@@ -163,35 +175,43 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
         _connection=relation.connection,
         _rows_per_piece=max(memory // 5 // _BYTES_PER_RATING, 1000),
         _duplicates=location.options.duplicates,
-        _with_time=seconds is not None,
-        _partly_timed=partly_timed,
+        _with_time=moment is not None,
         users_about=location.options.users_about,
     )
 
 
-def _seconds(relation: Relation, kind: str | None) -> tuple[str | None, bool]:
-    """Return the SQL of the timestamp, None unless every rating has one, and whether only some have one."""
+def _moment(relation: Relation, kind: str | None) -> MomentSql | None:
+    """Return the SQL of the time, None if no rating has one."""
     if kind is None:
-        return None, False
-    seconds = seconds_sql(kind)
-    if relation.first("SELECT 1", f"WHERE {seconds} IS NULL OR NOT isfinite({seconds}) LIMIT 1") is None:
-        return seconds, False
-    logger.warning("the timestamps are left out: not every rating has one")
-    return None, relation.first("SELECT 1", f"WHERE isfinite({seconds}) LIMIT 1") is not None
+        return None
+    moment = moment_sql(kind)
+    nothing, row = f"{moment.whole} IS NULL", relation.row
+    wrong, absent, some = relation.first(
+        f"SELECT min({row}) FILTER ({nothing} AND NOT ({moment.missing})), min({row}) FILTER ({nothing}), "
+        f"count({moment.whole}) > 0"
+    )
+    if wrong is None and some:
+        unknown = f"CAST('{UNKNOWN}' AS BIGINT)"
+        return MomentSql(f"coalesce({moment.whole}, {unknown})", f"coalesce({moment.fraction}, 0)")
+    check_all_or_none((wrong if some else absent) + relation.first_row, some=some)
+    return None
 
 
-def _distinct_ids(relation: Relation, role: str, kind: str) -> tuple[Ids, str]:
-    """Return the distinct ids of a role, ascending, and the SQL of the key that stands for one."""
-    ids, key = encode_ids(relation, role, kind)
-    if ids is not None:
-        return ids, key
-    distinct = relation.query(f"SELECT DISTINCT {key} AS id", "ORDER BY id").fetchnumpy()["id"]
-    return Ids(np.ma.getdata(distinct)), key
+class _Distinct(NamedTuple):
+    """The distinct ids of a column, ascending; the SQL of the key that stands for one, and the keys of all."""
+
+    ids: Ids
+    sql: str
+    keys: NDArray[Any]
 
 
-def _keys(ids: Ids, key: str) -> Any:
-    """Return what the SQL key is for each id: the id itself, or its position if ids are encoded."""
-    return np.arange(len(ids)) if key.startswith("enum_code") else ids.array
+def _distinct_ids(relation: Relation, role: str, kind: str) -> _Distinct:
+    encoding = encode_ids(relation, role, kind)
+    if encoding.ids is not None:
+        return _Distinct(encoding.ids, encoding.sql, np.arange(len(encoding.ids)))
+    distinct = relation.query(f"SELECT DISTINCT {encoding.sql} AS id", "ORDER BY id").fetchnumpy()["id"]
+    ids, _ = encoding.encoded(role, distinct)
+    return _Distinct(ids, encoding.sql, np.ma.getdata(distinct))
 
 
 def _register(relation: Relation, table: str, keys: Any, name: str, numbers: Any) -> None:
@@ -212,10 +232,14 @@ def _absent(value: str, missing: float | None) -> str:
 
 def _check_values(relation: Relation, scale: Scale, missing: float | None) -> None:
     """Refuse values that are off the scale or no ratings at all, with the number of the first row that has one."""
-    value = "TRY_CAST(rating AS FLOAT)"
-    off = f"{value} IS NULL OR NOT isfinite({value}) OR {value} < {scale.lo!r} OR {value} > {scale.hi!r}"
-    bad = f"WHERE NOT coalesce({_absent(value, missing)}, false) AND ({off})"
+    off = f"{RATING} IS NULL OR NOT isfinite({RATING})"
+    if scale.counts:
+        off += f" OR {RATING} <= 0"
+    if scale != Scale.of_counts():
+        off += f" OR {RATING} < {scale.lo!r} OR {RATING} > {scale.hi!r}"
+    bad = f"WHERE NOT coalesce({_absent(RATING, missing)}, false) AND ({off})"
     row = relation.first(f"SELECT min({relation.row})", bad)[0]
     if row is not None:
-        wrong = f"missing, infinite, not a number or off the scale {scale}"
-        raise InvalidRatings(f"the rating in row {row + relation.first_row} is {wrong}: fix or remove it")
+        what, where = ("count", "not above 0") if scale == Scale.of_counts() else ("rating", f"off the scale {scale}")
+        wrong = f"missing, infinite, not a number or {where}"
+        raise InvalidRatings(f"the {what} in row {row + relation.first_row} is {wrong}: fix or remove it")

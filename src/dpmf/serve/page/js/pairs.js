@@ -8,6 +8,7 @@ import { Damaged } from "./errors.js";
 import { unpackFactors, unpackHalves } from "./packed.js";
 import { best } from "./ranking.js";
 
+const LARGEST = 1e12; // as in dpmf.model.ranking
 const TYPES = {
   items: "I32", left: "U8", left_exponents: "I16", right: "U8", right_exponents: "I16", indptr: "I64", pairs: "I32",
   values: "F16", popularity: "F32",
@@ -49,7 +50,8 @@ export function rankingOf(facts, tensors, n) {
     values: unpackHalves(found.values, exponent),
     order: Int32Array.from({ length: n }, (_, j) => j).sort((a, b) => popularity[b] - popularity[a] || a - b),
   };
-  if (![ranking.left, ranking.right, ranking.values, popularity].every((numbers) => numbers.every(Number.isFinite))) {
+  const usable = [ranking.left, ranking.right, ranking.values].every((numbers) => numbers.every((one) => Math.abs(one) <= LARGEST));
+  if (!usable || !popularity.every(Number.isFinite)) {
     throw new Damaged("the ranking holds something that is not a number");
   }
   return ranking;
@@ -66,13 +68,20 @@ function ascends(indptr, columns, most) {
   return true;
 }
 
-/** Return how much an item with this rating counts. */
+/** Return how much an item with this rating counts; for implicit feedback, one that somebody had this often. */
 export function weightOf(ranking, rating) {
-  if (ranking.implicit) return 1;
+  if (ranking.implicit) return countWeight(ranking, rating);
   const given = Math.fround(rating);
   if (given < ranking.threshold) return 0;
   const share = ranking.span > 0 ? Math.min(1, Math.max(0, (given - ranking.from) / ranking.span)) : 1;
   return Math.fround(ranking.lowest + (1 - ranking.lowest) * share);
+}
+
+/** As dpmf.model.ranking does it: 1 for a count of one, and more the more often. */
+function countWeight({ from: full, lowest }, count) {
+  if (!(full > 1 && lowest > 0)) return 1;
+  const share = Math.log2(Math.min(Math.max(count, 1), full)) / Math.log2(full);
+  return Math.fround(1 + (1 / lowest - 1) * share);
 }
 
 /** Return what of somebody's items counts: {items, weights, factors}, and the sum of what they contribute. */

@@ -5,6 +5,7 @@ import { rankingOf } from "./pairs.js";
 import { readTensors } from "./safetensors.js";
 
 const NEWEST_FORMAT = 4;
+const LARGEST_FACTOR = 1e12; // as in dpmf.model.ranking: products of more would not be numbers
 const LEAST_RIDGE = 1e-6; // as in dpmf.model.release: without a penalty there would be more than one answer
 
 /**
@@ -21,7 +22,7 @@ export function modelOf(facts, buffer) {
   if (!areFloats || factors.shape.length !== 2 || biases.shape.length !== 1) throw new Damaged("item factors or biases are missing");
   const [n, K] = factors.shape;
   if (biases.shape[0] !== n || facts.items.ids.length !== n) throw new Damaged("items and factors do not fit together");
-  if (!factors.data.every(Number.isFinite) || !biases.data.every(Number.isFinite)) {
+  if (!factors.data.every(isUsable) || !biases.data.every(isUsable)) {
     throw new Damaged("item factors are not numbers");
   }
   const ranking = facts.ranking ? rankingOf(facts, tensors, n) : null;
@@ -41,6 +42,9 @@ export function modelOf(facts, buffer) {
   };
 }
 
+/** Return whether a factor is a number that can be computed with. */
+const isUsable = (factor) => Math.abs(factor) <= LARGEST_FACTOR;
+
 /** Throw `Damaged` unless release.json has what the page relies on. */
 export function checkFacts(facts) {
   if (facts?.format !== "dpmf-release") throw new Damaged("release.json does not describe a release");
@@ -50,12 +54,24 @@ export function checkFacts(facts) {
   if (!lists.every(Array.isArray) || !lists.every((list) => list.length === items.ids.length)) {
     throw new Damaged("release.json has no complete catalogue");
   }
-  if (![scale?.lo, scale?.hi, ridge?.bias, ridge?.factors, mean].every(Number.isFinite) || !(scale.lo < scale.hi)) {
+  const isText = (one) => typeof one === "string";
+  if (!items.titles.every(isText) || !items.genres.every(isText) || !items.ids.every((id) => isText(id) || Number.isInteger(id))) {
+    throw new Damaged("release.json has a catalogue of something else than texts");
+  }
+  const penalties = [ridge?.bias, ridge?.factors];
+  if (![scale?.lo, scale?.hi, mean, ...penalties].every(Number.isFinite) || !(scale.lo < scale.hi) || ![scale.lo, scale.hi].every(isUsable)) {
     throw new Damaged("release.json has no scale, mean or penalties");
   }
+  const exponent = ridge.exponent ?? 0;
+  const alpha = facts.alpha ?? 0;
+  const isSound = ridge.bias >= 0 && ridge.factors >= 0 && exponent >= 0 && exponent <= 1 && alpha >= 0 && Number.isFinite(alpha);
+  if (!isSound || !(scale.lo <= mean && mean <= scale.hi)) throw new Damaged("release.json has a mean or penalties out of range");
   const { ranking } = facts;
   const sizes = [ranking?.n_items, ranking?.n_factors, ranking?.n_pairs];
   const numbers = [ranking?.threshold, ranking?.lowest_weight, ranking?.value_exponent, ...sizes];
+  if (ranking && !(ranking.lowest_weight >= 0 && ranking.lowest_weight <= 1)) {
+    throw new Damaged("release.json has a ranking with a weight out of range");
+  }
   if (ranking && !(numbers.every(Number.isFinite) && sizes.every((size) => Number.isInteger(size) && size >= 0))) {
     throw new Damaged("release.json has no threshold or sizes of its ranking");
   }

@@ -6,14 +6,15 @@ const MOST_BUTTONS = 11;
 export function makeScale({ lo, hi }, implicit) {
   const step = [1, 0.5].find((size) => Number.isInteger(lo / size) && Number.isInteger(hi / size)) ?? (hi - lo) / 20;
   const count = Math.round((hi - lo) / step) + 1;
-  const choices = Array.from({ length: count }, (_, place) => lo + place * step);
+  const few = count <= MOST_BUTTONS; // a scale may have billions of steps
+  const choices = few ? Array.from({ length: count }, (_, place) => lo + place * step) : [];
   const digits = hi - lo > 20 ? 0 : 1;
   return {
     lo,
     hi,
     step,
     choices,
-    control: implicit ? "have" : count > MOST_BUTTONS ? "slider" : lo === 1 && step === 1 && hi <= 7 ? "stars" : "buttons",
+    control: implicit ? "have" : !few ? "slider" : lo === 1 && step === 1 && hi <= 7 ? "stars" : "buttons",
     implicit,
     digits: implicit ? 3 : 2, // of the parts of a score
     /** Return a score as people read it: kept within the scale, unless there are no ratings to speak of. */

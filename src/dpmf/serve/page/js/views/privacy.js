@@ -1,6 +1,7 @@
 // "Privacy": what is promised about the release, what stays here, and what ε means, as a picture.
 
 import { $, h } from "../dom.js";
+import { fillLabel } from "./label.js";
 
 const DOTS = 100;
 
@@ -9,6 +10,7 @@ export function fillPrivacy({ about: said, facts, sizes }) {
   const about = agreed(said, facts.guarantee);
   $("banner").hidden = about.certified;
   if (!about.certified) $("banner-words").textContent = bannerWords(about);
+  fillLabel(about.certified || about.label?.verdict !== "certified" ? about.label : null);
   $("chip").textContent = chipWords(about);
   $("chip").dataset.certified = String(about.certified);
   $("promise").replaceChildren(...(about.certified ? promise(about) : noPromise(about)));
@@ -19,7 +21,7 @@ export function fillPrivacy({ about: said, facts, sizes }) {
 }
 
 function contentWords({ factors }, ranking) {
-  const numbers = `${factors} numbers each`;
+  const numbers = `${factors} number${factors === 1 ? "" : "s"} each`;
   if (!ranking) return numbers;
   const order = `${2 * ranking.n_factors} numbers for each of ${ranking.n_items.toLocaleString("en")} to order them by`;
   return factors ? `${numbers}, and ${order}` : order;
@@ -30,7 +32,7 @@ function agreed(about, guarantee) {
   if (about.certified !== true) return { ...about, certified: false };
   if (guarantee?.certified === true && guarantee.mode === about.mode && guarantee.epsilon === about.epsilon) return about;
   const summary = "What this site says about the release is not what the release says about itself.";
-  return { ...about, certified: false, mode: "none", epsilon: null, summary, sections: [] };
+  return { ...about, certified: false, mode: "none", epsilon: null, summary, label: null, sections: [] };
 }
 
 function bannerWords({ mode }) {

@@ -1,0 +1,245 @@
+"""The faults themselves. Each function inflicts one, lets the command run again, and raises `Defect` if it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fault_cases import Case, bits, check_after, prepare
+from fault_program import Defect, Run, check_no_leftovers, check_refusal, digest, start
+
+_NOBODY = 65534
+_SPENT = "its budget is spent"  # of a certified run that was killed before anything of it was stored
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A run of a case that nothing happened to: how long it takes, how much it writes, and what comes out."""
+
+    case: Case
+    seconds: float
+    bits: str
+    stderr: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where faults are inflicted: the folder of inputs, and one to work in."""
+
+    world: Path
+    work: Path
+
+    def new(self, case: Case) -> Path:
+        """Return a new folder to run a case in."""
+        return prepare(self.world, self.work, case)
+
+
+def refer(place: Place, case: Case) -> Reference:
+    """Run a case twice undisturbed: the same bits, in the time that a run takes once loops are compiled."""
+    found = []
+    for _ in range(2):
+        folder = place.new(case)
+        run = start(case.words, folder)
+        if run.wait():
+            raise SystemExit(f"{case.name}: {run.stderr}")
+        check_after(case, folder)
+        found.append(bits(case, folder))
+    if found[0] != found[1]:
+        raise SystemExit(f"{case.name} does not give the same bits twice")
+    size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    return Reference(case, run.seconds, found[0], run.stderr, size)
+
+
+def run_again(one: Reference, folder: Path, *, spent: bool = False) -> None:
+    """Run a case after a fault, and compare.
+
+    Args:
+        one: what has to come out.
+        folder: where.
+        spent: whether a certified run may have spent its budget before anything was stored.
+    """
+    run = start(one.case.words, folder, "again")
+    code = run.wait()
+    if code and spent and one.case.certified and _SPENT in run.stderr:
+        check_refusal(run, code, one.stderr)
+        check_after(one.case, folder)
+        shutil.rmtree(folder / "checkpoint")  # as the message says: a new run, which is charged again
+        run = start(one.case.words, folder, "again")
+        code = run.wait()
+    if code:
+        raise Defect(f"it does not run again: {run.stderr[-300:]}")
+    check_after(one.case, folder)
+    if bits(one.case, folder) != one.bits:
+        raise Defect("it ends with other bits")
+    check_no_leftovers(folder)
+
+
+def kill(place: Place, one: Reference, rng: random.Random) -> None:
+    """`kill -9` at a random moment."""
+    folder = place.new(one.case)
+    run = start(one.case.words, folder)
+    time.sleep(rng.random() * one.seconds)
+    run.kill()
+    run.wait()
+    check_after(one.case, folder)
+    run_again(one, folder, spent=True)
+
+
+def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> None:
+    """SIGSTOP for a while, at a random moment."""
+    folder = place.new(one.case)
+    run = start(one.case.words, folder)
+    time.sleep(rng.random() * one.seconds)
+    run.kill(signal.SIGSTOP)
+    time.sleep(seconds)
+    run.kill(signal.SIGCONT)
+    if code := run.wait():
+        check_refusal(run, code)
+        raise Defect(f"it ends with {code}: {run.stderr[-300:]}")
+    check_after(one.case, folder)
+    if bits(one.case, folder) != one.bits:
+        raise Defect("it ends with other bits")
+    check_no_leftovers(folder)
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, options: str, *what: str) -> Iterator[Callable[[str], None]]:
+    """Mount a file system, and yield a function that mounts it again with other options."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", *what, "-o", options, *([] if "--bind" in what else ["none"]), folder], check=True)
+    try:
+        yield lambda changed: void(subprocess.run(["mount", "-o", f"remount,{changed}", folder], check=True))
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+def fill_disk(place: Place, one: Reference, rng: random.Random) -> None:
+    """A disk that is full at a random moment: a file system in memory, with room for a part of what a run writes."""
+    shutil.rmtree(place.work, ignore_errors=True)
+    with mounted(place.work, "size=1g", "-t", "tmpfs") as remount:
+        folder = prepare(place.world, place.work / "disk", one.case)
+        usage = shutil.disk_usage(place.work)
+        room = int(rng.random() * 1.2 * max(one.size - (usage.used), 40_000))
+        remount(f"size={usage.used + room + 8192}")
+        run = start(one.case.words, folder)
+        code = run.wait()
+        check_refusal(run, code, one.stderr)
+        check_after(one.case, folder)
+        remount("size=1g")
+        run_again(one, folder, spent=True)
+
+
+def lock_folder(place: Place, one: Reference, rng: random.Random) -> None:
+    """A folder that may only be read: mounted so, or owned by somebody else, with the program run as nobody."""
+    folder = place.new(one.case)
+    before = digest(folder)
+    if rng.random() < 0.5:
+        with mounted(folder, "bind", "--bind", str(folder)) as remount:
+            remount("bind,ro")
+            run = start(one.case.words, folder, first=lambda: _tmp_elsewhere(place.work))
+            code = run.wait()
+    else:
+        for path in place.work, *place.work.parents[:1]:
+            path.chmod(0o755)
+        subprocess.run(["chmod", "-R", "a+rX", place.work], check=True)
+        run = start(one.case.words, folder, first=lambda: _become_nobody(place.work))
+        code = run.wait()
+    if not code:
+        raise Defect("it succeeds where nothing can be written")
+    check_refusal(run, code, one.stderr)
+    if digest(folder) != before:
+        raise Defect("something was written to a folder that may only be read")
+
+
+def _tmp_elsewhere(folder: Path) -> None:
+    import tempfile
+
+    (folder / "elsewhere").mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "elsewhere")
+
+
+def _become_nobody(folder: Path) -> None:
+    _tmp_elsewhere(folder)
+    (folder / "elsewhere").chmod(0o777)
+    os.setgid(_NOBODY)
+    os.setuid(_NOBODY)
+
+
+def starve(place: Place, one: Reference, rng: random.Random) -> None:
+    """Too little memory: a control group where there is one, which kills, or a limit, at which allocations fail."""
+    folder = place.new(one.case)
+    group = Path("/sys/fs/cgroup/memory") / f"dpmf-faults-{os.getpid()}"
+    if rng.random() < 0.5 and os.access(group.parent, os.W_OK):
+        group.mkdir(exist_ok=True)
+        (group / "memory.limit_in_bytes").write_text(str(int((4 + 40 * rng.random()) * 2**20)))
+        run = start(one.case.words, folder, first=lambda: void((group / "tasks").write_text(str(os.getpid()))))
+        code = run.wait()
+        group.rmdir()
+        if code not in (0, -signal.SIGKILL):
+            check_refusal(run, code, one.stderr)
+    else:
+        more = int(rng.random() * 200 * 2**20)
+        run = start(one.case.words, folder, first=lambda: _limit_memory(more))
+        check_refusal(run, run.wait(), one.stderr)
+    check_after(one.case, folder)
+    run_again(one, folder, spent=True)
+
+
+def _limit_memory(more: int) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
+
+
+def run_two(place: Place, one: Reference, rng: random.Random) -> None:
+    """Two processes with the same checkpoint, ledger and output, the second a random moment after the first."""
+    folder = place.new(one.case)
+    runs: list[Run] = []
+    for name in ("first", "second"):
+        runs.append(start(one.case.words, folder, name))
+        time.sleep(rng.random() * 0.5 * one.seconds * (name == "first"))
+    codes = [run.wait() for run in runs]
+    for run, code in zip(runs, codes, strict=True):
+        check_refusal(run, code, one.stderr)
+    if all(codes):
+        raise Defect(f"both were refused: {runs[0].stderr[-200:]} {runs[1].stderr[-200:]}")
+    check_after(one.case, folder)
+    run_again(one, folder)
+
+
+def jump_clock(place: Place, one: Reference, rng: random.Random) -> None:
+    """A clock that runs a thousand times too fast, backwards, or decades away, with libfaketime."""
+    folder = place.new(one.case)
+    (folder / "tmp").mkdir()
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if library is None or callable(one.case.words):
+        return
+    shift = rng.choice(["-20y x1000", "+40y", "+0 x-50", "-1d x0.001"])
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "FAKETIME": shift,
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "TMPDIR": str(folder / "tmp"),
+    }
+    words = [sys.executable, "-m", "dpmf", *one.case.words.split()]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Defect(f"with the clock at {shift} it ends with {done.returncode}: {done.stderr[-300:]}")
+    if bits(one.case, folder) != one.bits:
+        raise Defect(f"with the clock at {shift} it ends with other bits")
+    check_no_leftovers(folder)

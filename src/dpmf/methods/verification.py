@@ -1,0 +1,143 @@
+"""Verification of a release: do its events cost what is stated, and are events and tensors what its method releases?
+
+The plan of a certified run follows from public facts, all of which a release holds. So it is made again, by the code
+that makes it in a run, and compared with the events; then the sizes of all tensors are compared with what these events
+release. It shows that a release does not contradict itself. What it cannot show is that somebody drew the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.methods import METHODS
+from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape
+from dpmf.methods.certified.questions import Headcount
+from dpmf.model import Release
+from dpmf.privacy import GaussianEvent
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
+from dpmf.privacy.verify import Verdict, deviation, verify
+
+_REBUILT = "they are those of the plan of its method, and account for everything in the release"
+_OLDER = (
+    "the plan of its method was not rebuilt, because an older version of dpmf wrote the release, or somebody removed "
+    "the record of it: without a signature, the release is as trustworthy as whoever gave it to you"
+)
+_OFF_GRID, _ROUNDING = 1e-4, 2.0**-50  # of a step; what dividing by the steps may lose
+_HEADCOUNT = "number of users"
+_FOUND = ("n_factors", "head")  # what a run may make other numbers of: compared with the tensors
+
+
+def verify_release(release: Release) -> Verdict:
+    """Recompute epsilon from the events of a release, and compare these, and its tensors, with its method's plan."""
+    verdict = verify(release.guarantee)
+    if not verdict.ok or release.guarantee.mode != "certified":
+        return verdict
+    try:
+        contradiction, plan = _compared(release)
+    except (DpmfError, ArithmeticError, AttributeError, KeyError, MemoryError, TypeError, ValueError) as error:
+        said = str(error) if isinstance(error, DpmfError) else f"its configuration is damaged ({type(error).__name__})"
+        return replace(verdict, ok=False, plan=False, reason=f"the plan of its method cannot be rebuilt: {said}")
+    if contradiction is not None:
+        return replace(verdict, ok=False, plan=False, reason=contradiction)
+    found = _OLDER if plan is None else "; ".join(filter(None, (_REBUILT, plan.as_stated)))
+    return replace(verdict, reason=f"{verdict.reason}; {found}", plan=None if plan is None else True)
+
+
+def _compared(release: Release) -> tuple[str | None, Expected | None]:
+    """Return in what a release contradicts itself, and its plan, if that could be rebuilt."""
+    stated: dict[str, Any] = dict(release.configuration)
+    if PLAN not in stated:
+        return _too_few_numbers(release, stated.get("method")), None
+    record = PlanRecord.from_json(stated.pop(PLAN))
+    configuration = dict(stated if record.of is None else record.of)
+    name = str(configuration.get("method"))
+    if name not in METHODS:
+        raise InvalidArgument(f"method {name!r} is not known to this version of dpmf")
+    method = METHODS[name]
+    if record.version > method.plan_version:
+        raise InvalidArgument("a newer version of dpmf wrote the release: update dpmf")
+    if record.version < method.plan_version:
+        return _too_few_numbers(release, name), None
+    for setting in record.given:
+        if setting not in _FOUND:
+            raise InvalidArgument(f"{setting!r} should stand in the configuration, and not in the record of its plan")
+    unlike = _unlike_configuration(release, stated, configuration)
+    if unlike is not None:
+        return unlike, None
+    settings = {name: value for name, value in {**configuration, **record.given}.items() if name != "method"}
+    expected = method.expected(settings, release, record)
+    differences = (
+        deviation(release.guarantee.events, expected.events),
+        _other_tensors(release, expected.shape),
+        _other_headcount(release, record),
+    )
+    return next(filter(None, differences), None), expected
+
+
+def _other_tensors(release: Release, shape: Shape) -> str | None:
+    """Return which tensor no event accounts for."""
+    if release.n_factors not in shape.n_factors:
+        return f"items have {release.n_factors} factors, and its method releases {_shown(shape.n_factors)}"
+    lo, hi = release.scale.lo, release.scale.hi
+    if release.mean not in (release.scale.middle, min(max(0.0, lo), hi)):
+        return f"predictions start from {release.mean!r}, and no method releases what they start from"
+    if not shape.biases and release.item_biases.any():
+        return "items have biases, and its method releases none"
+    if (release.ranking is None) != (shape.n_ranked is None):
+        return "it has a ranking, and its method releases none" if release.ranks else "its ranking is missing"
+    if release.ranking is not None and shape.n_ranked is not None and len(release.ranking.items) not in shape.n_ranked:
+        return f"the head has {len(release.ranking.items)} items, and its method releases {_shown(shape.n_ranked)}"
+    return None
+
+
+def _other_headcount(release: Release, record: PlanRecord) -> str | None:
+    """Return which number of users is missing, or none that the mechanism gives: those are whole steps of its grid."""
+    if not record.released and any(event.what == _HEADCOUNT for event in release.guarantee.events):
+        return f"an event released the {_HEADCOUNT}, and the record of its plan does not state it"
+    for what, number in record.released.items():
+        event = next((one for one in release.guarantee.events if one.what == what), None)
+        if not isinstance(event, GaussianEvent) or event.coordinates != event.count:
+            return f"a number is stated for {what!r}, and no event releases one"
+        assert release.guarantee.neighbours is not None
+        bound = Headcount(what).sensitivity(release.guarantee.neighbours)
+        steps = number * Mechanism((event,), Noise()).steps(what, bound)
+        if abs(steps - round(steps)) > _OFF_GRID + abs(steps) * _ROUNDING:
+            return f"{number!r} is stated for {what!r}, which its event cannot have released"
+    return None
+
+
+def _unlike_configuration(release: Release, stated: dict[str, Any], own: dict[str, Any]) -> str | None:
+    """Return which size, or setting of the method, is not that of the configuration."""
+    found = release.n_factors if release.item_factors.any() else 0  # a column of zeros says nothing
+    if stated.get("n_factors", found) not in (release.n_factors, found):
+        return f"items have {release.n_factors} factors, and {stated['n_factors']!r} by its configuration"
+    if release.ranking is not None and stated.get("head", len(release.ranking.items)) != len(release.ranking.items):
+        return f"the head has {len(release.ranking.items)} items, and {stated['head']!r} by its configuration"
+    protocol = {} if stated.get("method") in METHODS else {"method": own["method"]}
+    if own.get("feedback", release.feedback) != release.feedback:
+        return f"feedback is {release.feedback}, and {own['feedback']!r} by its configuration"
+    for place in ({**stated, **protocol}, stated.get("of", {})):
+        for name, value in own.items():
+            if name not in _FOUND and place.get(name, value) != value:
+                return f"{name} is {place[name]!r} by its configuration, and {value!r} by the record of its plan"
+    return None
+
+
+def _too_few_numbers(release: Release, name: object) -> str | None:
+    """Return whether fewer numbers were released than there are items, which hardly any method could do with."""
+    if isinstance(name, str) and name in METHODS and not METHODS[name].one_each:
+        return None
+    numbers = sum(getattr(event, "coordinates", 0) for event in release.guarantee.events)
+    if numbers < len(release.items):
+        return f"it has {len(release.items)} items, and its events released {numbers} numbers"
+    return None
+
+
+def _shown(numbers: Collection[int]) -> str:
+    if isinstance(numbers, range):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return " or ".join(dict.fromkeys(map(str, numbers)))
