@@ -7,16 +7,28 @@ import math
 import pytest
 
 from dpmf.kernels.item_pairs import Ramp
+from dpmf.methods import METHODS
 from dpmf.methods.certified.plan import FactorRule
 from dpmf.methods.ease import defaults as ease
+from dpmf.methods.ease import links
 from dpmf.methods.joint import defaults as joint
-from dpmf.ratings import Scale
+from dpmf.ratings import Scale, titles
 
 EASE = {
     "MOST_HEAD": 8_000,
     "LEAST_MASS": 1_800.0,
     "LEAST_COVERAGE": 0.2,
     "LEAST_IN_HEAD": 0.3,
+}
+TITLES = {
+    "LEAST_SIMILARITY": 0.05,
+    "_CLOSE": 0.3,
+    "_MOST_SHARING": 100,
+    "_MOST_PER_ITEM": 25,
+}
+LINKS = {
+    "_DEGREES": (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8),
+    "_STANDS_OUT": 3.0,
 }
 JOINT = {
     "MOST_GIVEN": 48,
@@ -47,9 +59,20 @@ RAMPS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "table"), [(ease, EASE), (joint, JOINT)], ids=["ease", "joint"])
+@pytest.mark.parametrize(
+    ("module", "table"),
+    [(ease, EASE), (links, LINKS), (joint, JOINT)],
+    ids=["ease", "links", "joint"],
+)
 def test_limits(module: object, table: dict[str, object]) -> None:
     assert {name: getattr(module, name) for name in table} == table
+
+
+def test_another_number_of_links_is_another_plan() -> None:
+    # Links are found again when a plan is rebuilt: with other numbers here, honest releases would be refused, unless
+    # `plan_version` of both methods is raised with them.
+    found = {name: getattr(titles, name) for name in TITLES}
+    assert (found, METHODS["ease"].plan_version, METHODS["joint"].plan_version) == (TITLES, 1, 1)
 
 
 @pytest.mark.parametrize(("linked", "expected"), SHARES)
