@@ -30,10 +30,10 @@ from dpmf.ratings.items import Items
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-LEAST_SIMILARITY = 0.05
+LEAST_SIMILARITY = 0.1
 _CLOSE = 0.3  # similar enough to count as covered
 _MOST_SHARING = 100  # titles: what more of them have in common links none of them
-_MOST_PER_ITEM = 25  # links, on average; the closest are kept
+_MOST_PER_ITEM = 10  # links, on average; the closest are kept
 _BLOCK = 1_000  # titles that are compared with all others at a time
 _DIGITS = 6  # of a similarity: sums that were formed in another order give the same list
 _WORD = re.compile(r"[^\W_]+")

@@ -21,13 +21,13 @@ EASE = {
     "LEAST_IN_HEAD": 0.3,
 }
 TITLES = {
-    "LEAST_SIMILARITY": 0.05,
+    "LEAST_SIMILARITY": 0.1,
     "_CLOSE": 0.3,
     "_MOST_SHARING": 100,
-    "_MOST_PER_ITEM": 25,
+    "_MOST_PER_ITEM": 10,
 }
 LINKS = {
-    "_DEGREES": (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8),
+    "_DEGREES": (0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8),
     "_STANDS_OUT": 3.0,
 }
 JOINT = {

@@ -18,7 +18,7 @@ from dpmf.methods.ease.questions import link_weights
 from dpmf.methods.ease.shrinkage import Array, posterior_means
 from dpmf.ratings.titles import Links
 
-_DEGREES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)  # of similarity, where the next one begins
+_DEGREES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)  # of similarity, where the next one begins
 _STANDS_OUT = 3.0  # standard deviations
 _LEAST_COUNT = 1e-3
 _LEAST_SPREAD = 0.05  # of a prior, relative to its mean
