@@ -6,10 +6,8 @@ many people there are, and in a small world one person is easier to find.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +19,7 @@ from dpmf.audit.findings import Audit, Finding, Progress, silent
 from dpmf.audit.subject import Subject
 from dpmf.audit.transcript import overhear
 from dpmf.errors import InvalidArgument
+from dpmf.logs import quiet
 from dpmf.methods.base import Method
 from dpmf.model import Release
 from dpmf.ratings import Ratings, Scale
@@ -90,21 +89,9 @@ def audit(plan: Plan, progress: Progress = silent) -> Audit:
         raise InvalidArgument(
             f"{plan.method.name} guarantees nothing here, so there is nothing to audit: give an epsilon"
         )
-    with _quiet():
+    with quiet("dpmf"):  # advice on single runs, of which there are many here, on few ratings
         found = _of_claim(plan, progress) if plan.method.kind == "paper" else _of_guarantee(plan, progress)
     return Audit(_about(plan), tuple(found), plan.method.kind)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence advice on single runs, of which there are many here, on few ratings."""
-    logger = logging.getLogger("dpmf")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _about(plan: Plan) -> dict[str, Any]:

@@ -20,15 +20,14 @@ The noise that is drawn is not exactly the ideal one. If the ideal mechanism is 
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpmf.errors import InvalidArgument
+from dpmf.logs import quiet
 from dpmf.privacy.budget import check_neighbours
 from dpmf.privacy.events import ClaimEvent, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.gaussian import gaussian_delta, gaussian_epsilon
@@ -224,25 +223,13 @@ def _renyi(events: Sequence[Event], delta: float, halved: bool = False) -> float
 
     accountant = RdpAccountant()
     gdp = gdp_of(events)
-    with _quiet():
+    with quiet("absl"):  # about Rényi orders that were skipped: the bound holds without them
         if gdp > 0:
             accountant.compose(dp_accounting.GaussianDpEvent(1 / gdp))
         for (noise, rate), count in _sampled_kinds(events).items():
             step = dp_accounting.GaussianDpEvent(noise / (2 if halved else 1))
             accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, step), count)
         return float(accountant.get_epsilon(delta))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings about Rényi orders that were skipped: the bound holds without them."""
-    logger = logging.getLogger("absl")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _sampled(events: Sequence[Event]) -> list[PoissonGaussianEvent]:
