@@ -63,7 +63,7 @@ BAD = {
     "train good.csv --epsilon 1 --scale 1:5": "name its file with --items, or assert with --items-public that",
     "train good.csv --epsilon -1": "epsilon=-1 should be above 0",
     "train good.csv --epsilon nan": "epsilon=nan should be above 0",
-    "train good.csv --epsilon 1 --delta 2": "delta=2 should be above 0 and below a half",
+    "train good.csv --epsilon 1 --delta 2": "delta=2 should be above 0 and below 1",
     "train good.csv --epsilon 1 --mode paper": "--mode paper",
     "train good.csv --epsilon 1 --cap 3": "name its file with --ledger",
     "train good.csv --epsilon 1 --ledger none.json": "no ledger none.json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,8 +26,8 @@ def test_defaults_are_the_honest_ones() -> None:
         ({"epsilon": 0}, "epsilon=0 should be above 0"), ({"epsilon": -1.5}, "epsilon=-1.5"),
         ({"epsilon": math.nan}, "epsilon=nan"), ({"epsilon": "1"}, "epsilon='1' should be a number"),
         ({"epsilon": True}, "epsilon=True"), ({"epsilon": 10**400}, "epsilon has hundreds of digits"),
-        ({"epsilon": 1, "delta": 0}, "delta=0 should be above 0 and below a half"),
-        ({"epsilon": 1, "delta": 0.5}, "delta=0.5 should be above 0 and below a half"),
+        ({"epsilon": 1, "delta": 0}, "delta=0 should be above 0 and below 1"),
+        ({"epsilon": 1, "delta": 0.5}, "delta=0.5 protects nobody"),
         ({"epsilon": 1, "delta": 1}, "delta=1"), ({"epsilon": 1, "delta": math.nan}, "delta=nan"),
         ({"epsilon": 1, "unit": "item"}, "unit='item' is unknown: it should be user or rating"),
         ({"epsilon": 1, "neighbours": "near"}, "neighbours='near' is unknown: it should be add-remove or replace"),
@@ -35,6 +36,13 @@ def test_defaults_are_the_honest_ones() -> None:
 def test_nonsense_is_refused_by_name(arguments: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidArgument, match=complaint):
         Budget(**arguments)
+
+
+def test_a_delta_of_a_half_has_to_be_asked_for_by_name() -> None:
+    assert Budget(1.0, 0.5, allow_large_delta=True) == Budget.recorded(1.0, 0.5, "user", "add-remove")
+    assert replace(Budget(1.0, 0.5, allow_large_delta=True), epsilon=2.0).delta == 0.5
+    with pytest.raises(InvalidArgument, match="delta=1 should be"):
+        Budget(1.0, 1.0, allow_large_delta=True)
 
 
 def test_a_delta_for_which_somebody_could_be_published_is_warned_about() -> None:

@@ -48,7 +48,7 @@ def method_of(release: Release) -> Method:
     if name == "objective":  # what its profiles cost is in the guarantee, too
         epsilon = rounded_up(epsilon_of(guarantee.events[-1:], guarantee.delta or 0.0, neighbours="replace"))
         settings.pop("n_factors", None)
-    budget = Budget(epsilon, guarantee.delta or 0.0, unit, str(guarantee.neighbours))
+    budget = Budget.recorded(epsilon, guarantee.delta or 0.0, unit, str(guarantee.neighbours))
     return configure(name, {**settings, "budget": budget})
 
 

@@ -48,6 +48,7 @@ _OPTIONS = {  # what the library calls an argument, and how it is given here
     "items=…": "--items",
     "items_public=True": "--items-public",
     "accept_unproven=True": "--accept-unproven",
+    "or insist with allow_large_delta=True": "or let `dpmf train --allow-large-delta` insist",
     "(public=True)": "(--profiles-public)",
 }
 _FAILED = 1

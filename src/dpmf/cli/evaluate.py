@@ -140,7 +140,7 @@ def _budget(guarantee: Guarantee) -> Budget | None:
     assert guarantee.epsilon is not None
     assert guarantee.delta is not None
     assert guarantee.neighbours is not None
-    return Budget(guarantee.epsilon, guarantee.delta, "user", guarantee.neighbours)
+    return Budget.recorded(guarantee.epsilon, guarantee.delta, "user", guarantee.neighbours)
 
 
 def _print_new_users(figures: dict[str, Any], peers: dict[str, dict[str, Any]]) -> None:

@@ -86,7 +86,7 @@ def check_profiles(methods: Sequence[str], kind: str, options: ProfileOptions, *
         )
 
 
-def read_profiles(options: ProfileOptions, delta: float) -> Profiles | None:
+def read_profiles(options: ProfileOptions, delta: float, *, allow_large_delta: bool = False) -> Profiles | None:
     """Return profiles from a release in a folder, or from a table; None if there are none."""
     from dpmf.methods.objective.profiles import Profiles
     from dpmf.model import Release
@@ -98,7 +98,7 @@ def read_profiles(options: ProfileOptions, delta: float) -> Profiles | None:
     if not path.is_dir():
         return Profiles.public(*_read_table(path))
     assert epsilon is not None
-    budget = Budget(epsilon, delta, "rating", "replace")
+    budget = Budget(epsilon, delta, "rating", "replace", allow_large_delta)
     return Profiles.from_release(Release.load(path), budget, public=options.profiles_public)
 
 

@@ -151,7 +151,7 @@ def train(
     from dpmf.runs.training import Arguments
 
     method, user_budgets = _configured(asked, privacy), read_user_budgets(privacy.user_budgets)
-    profiles_read = read_profiles(profiles, privacy.delta)
+    profiles_read = read_profiles(profiles, privacy.delta, allow_large_delta=privacy.allow_large_delta)
     checkpoint = checkpoint_of(**vars(snapshots))
     held_out = _held_out(split, asked.seed, method)
     limit = None if memory is None else parse_size(memory)
@@ -214,6 +214,7 @@ def _configured(asked: MethodOptions, privacy: PrivacyOptions) -> Method:
             privacy.delta if was_given("delta") else None,
             neighbours=privacy.neighbours if was_given("neighbours") else None,
             items_public=privacy.items_public,
+            allow_large_delta=privacy.allow_large_delta,
         )
         for name in settings:
             if name in private and name not in _COMMON:

@@ -59,6 +59,7 @@ class PrivacyOptions:
 
     epsilon: float | None
     delta: float
+    allow_large_delta: bool
     mode: str
     neighbours: str
     items_public: bool
@@ -86,6 +87,7 @@ private_options = all_of(
     [
         click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' means not private."),
         click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
+        click.option("--allow-large-delta", is_flag=True, help="Accept a --delta of a half or more."),
         click.option(
             "--mode",
             type=click.Choice(["certified", "paper"]),
@@ -200,7 +202,7 @@ def ledger_of(path: Path | None, cap: float | None, budget: Budget, unit: str) -
         return None
     if not budget.is_finite:
         raise InvalidArgument("--ledger means nothing with an infinite epsilon: leave it out, or give a number")
-    return Ledger(path, None if cap is None else Budget(cap, budget.delta, unit, budget.neighbours))
+    return Ledger(path, None if cap is None else Budget.recorded(cap, budget.delta, unit, budget.neighbours))
 
 
 def read_user_budgets(path: Path | None) -> dict[str, float] | None:

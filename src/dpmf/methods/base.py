@@ -256,6 +256,7 @@ class Method(ABC):
         *,
         neighbours: str | None = None,
         items_public: bool = False,
+        allow_large_delta: bool = False,
     ) -> dict[str, Any]:
         """Return the fields that an epsilon sets: those that make the method private, or explicitly not.
 
@@ -265,6 +266,7 @@ class Method(ABC):
             delta: of the guarantee, if one was asked for. Claims have none, or one of their own.
             neighbours: of the guarantee, if they were asked for.
             items_public: whether item ids that were found in the data are asserted to be a public list.
+            allow_large_delta: whether a delta of a half or more is meant.
 
         Raises:
             InvalidArgument: delta or neighbours were asked for, and the claim or the guarantee is not about them.
@@ -276,7 +278,7 @@ class Method(ABC):
         if mode not in cls.modes:
             raise InvalidArgument(f"mode={mode!r}: no paper makes a claim about {cls.name} that could be repeated here")
         delta = DEFAULT_DELTA if delta is None else delta
-        budget = Budget(epsilon, delta, cls.unit_for(mode), neighbours or "add-remove")
+        budget = Budget(epsilon, delta, cls.unit_for(mode), neighbours or "add-remove", allow_large_delta)
         modes = {"mode": mode} if "paper" in cls.modes else {}
         return {"budget": budget, "items_public": items_public, **modes}
 

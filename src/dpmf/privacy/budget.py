@@ -7,7 +7,7 @@ Budget(epsilon=1.0, delta=1e-06, unit='user', neighbours='add-remove')
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpmf.errors import InvalidArgument
 
@@ -17,7 +17,7 @@ DEFAULT_DELTA = 1e-6
 LARGE_DELTA = 1e-4
 """Above it, `delta_warning` warns."""
 LIMIT_DELTA = 0.5
-"""From here on a budget is refused: publishing every other person's ratings would keep within it."""
+"""From here on a budget has to be asked for by name: publishing every other person's ratings would keep within it."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,35 @@ class Budget:
 
     Attributes:
         epsilon: above 0; infinity states explicitly that nothing has to be private.
-        delta: above 0 and below a half. Choose it far below 1 / (number of people), but never from their number.
+        delta: above 0 and below 1. Choose it far below 1 / (number of people), but never from their number.
         unit: what neighbouring data sets differ in: all ratings of one "user", or one "rating".
         neighbours: whether that unit is present or absent ("add-remove"), or is changed into another ("replace").
+        allow_large_delta: whether a delta of a half or more is meant; otherwise it is refused.
     """
 
     epsilon: float
     delta: float = DEFAULT_DELTA
     unit: str = "user"
     neighbours: str = "add-remove"
+    allow_large_delta: bool = field(default=False, repr=False, compare=False)
+
+    @classmethod
+    def recorded(cls, epsilon: float, delta: float, unit: str, neighbours: str) -> Budget:
+        """Return a budget that a file records: whatever its delta is, whoever chose it has meant it."""
+        return cls(epsilon, delta, unit, neighbours, allow_large_delta=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _number("epsilon", self.epsilon))
         object.__setattr__(self, "delta", _number("delta", self.delta))
         if not self.epsilon > 0:
             raise InvalidArgument(f"epsilon={self.epsilon:g} should be above 0; inf means not private")
-        if not 0 < self.delta < LIMIT_DELTA:
-            raise InvalidArgument(f"delta={self.delta:g} should be above 0 and below a half, such as {DEFAULT_DELTA:g}")
+        if not 0 < self.delta < 1:
+            raise InvalidArgument(f"delta={self.delta:g} should be above 0 and below 1, such as {DEFAULT_DELTA:g}")
+        if self.delta >= LIMIT_DELTA and not self.allow_large_delta:
+            raise InvalidArgument(
+                f"delta={self.delta:g} protects nobody: publishing every other person's ratings would be within it; "
+                f"choose {DEFAULT_DELTA:g}, or insist with allow_large_delta=True"
+            )
         check_unit(self.unit)
         check_neighbours(self.neighbours)
 

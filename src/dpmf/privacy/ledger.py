@@ -163,7 +163,7 @@ class Ledger:
             if set(content) != _FIELDS or digest_of(_unsealed(content)) != content["digest"]:
                 raise DamagedFile("its content is not what its digest says")
             epsilon = math.inf if content["epsilon"] is None else content["epsilon"]
-            cap = Budget(epsilon, content["delta"], content["unit"], content["neighbours"])
+            cap = Budget.recorded(epsilon, content["delta"], content["unit"], content["neighbours"])
             return cap, tuple(_entry(one) for one in content["entries"])
         except (DpmfError, KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"the ledger {self.path} is damaged: {error}; restore it from a backup") from None

@@ -38,7 +38,7 @@ def paid_by_users(model: Model, budgets: dict[str, float]) -> list[float]:
     assert guarantee.delta is not None
     assert guarantee.unit is not None
     assert guarantee.neighbours is not None
-    budget = Budget(guarantee.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
+    budget = Budget.recorded(guarantee.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
     return [float(one) for one in personal_epsilons(model.user_ids, budget, budgets)]
 
 

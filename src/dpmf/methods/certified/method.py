@@ -158,7 +158,7 @@ def budget_of(release: Release, record: PlanRecord) -> Budget:
     assert guarantee.delta is not None
     assert guarantee.unit is not None
     assert guarantee.neighbours is not None
-    return Budget(record.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
+    return Budget.recorded(record.epsilon, guarantee.delta, guarantee.unit, guarantee.neighbours)
 
 
 def known_settings(method: type[Method], settings: Mapping[str, Any]) -> dict[str, Any]:

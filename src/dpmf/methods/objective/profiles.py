@@ -106,7 +106,7 @@ class RecordedProfiles:
             raise InvalidArgument("its profiles were paid for, and there is no event of the release for profiles")
         asked = [event for event in events if event.what == PROFILES and isinstance(event, GaussianEvent)]
         n_users = sum(event.coordinates for event in asked) // (max(n_factors - 1, 1) * n_shares)
-        budget = Budget(recorded["epsilon"], recorded["delta"], "rating", "replace")
+        budget = Budget.recorded(recorded["epsilon"], recorded["delta"], "rating", "replace")
         return cls(n_factors, spent, budget, max(n_users, 1))
 
     def events(self, n_users: int, n_shares: int = 1) -> tuple[GaussianEvent, ...]:
