@@ -193,7 +193,7 @@ def starve(place: Place, one: Reference, rng: random.Random) -> None:
         if code not in (0, -signal.SIGKILL):
             check_refusal(run, code, one.stderr)
     else:
-        more = int(rng.random() * 200 * 2**20)
+        more = int(2 ** (20 + 11 * rng.random()))  # from a megabyte to two gigabytes
         run = start(one.case.words, folder, first=lambda: _limit_memory(more))
         check_refusal(run, run.wait(), one.stderr)
     check_after(one.case, folder)

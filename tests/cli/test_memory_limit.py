@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,23 @@ def test_too_little_memory_streams_to_the_same_bytes(
     for file in ("/release.safetensors", "/release.json", "-model/model.safetensors"):
         assert Path(f"{tmp_path}/streamed{file}").read_bytes() == Path(f"{tmp_path}/inside{file}").read_bytes()
     assert not train("roomy", "--memory", "1GB")["streamed"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit on addresses to set")
+def test_too_few_addresses_for_the_database_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n1,2,3\n")
+    code = (
+        "import resource, sys, duckdb, dpmf.runs.streamed\n"
+        "from dpmf.cli import main\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))\n"
+        "sys.argv = ['dpmf', 'data', 'ingest', 'ratings.csv', 'store', '--scale', '1:5']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "out of memory" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
 
 
 CERTIFIED = {
