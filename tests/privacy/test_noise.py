@@ -1,3 +1,5 @@
+"""The sampler equals a plain one word for word, its noise looks as it should, and is drawn once."""
+
 from __future__ import annotations
 
 import copy
@@ -6,29 +8,22 @@ import math
 import os
 import pickle
 import secrets
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
 from dpmf.errors import DpmfError, InvalidArgument
-from dpmf.privacy import GaussianEvent
 from dpmf.privacy import noise as module
-from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import (
-    DELTA_PER_COORDINATE,
-    EPSILON_PER_COORDINATE,
     LARGEST_DRAW,
     STEPS_PER_SD,
     Noise,
-    slack,
 )
 
 A = 2**9
@@ -42,81 +37,6 @@ LEAST_P = 1e-9  # with 6.5 standard errors elsewhere: a right sampler fails once
 def million() -> NDArray[np.int64]:
     """A million integers with a fresh key."""
     return Noise().integers(1_000_000, "test", 0)
-
-
-# The constants, exactly
-
-
-def test_delta_covers_convolution_table_and_tails() -> None:
-    assert BASE_SQUARED * (A**4 + A**2 + 1) == STEPS_PER_SD**2
-    inner = 1 / (1 / BASE_SQUARED + A**2 / BASE_SQUARED)
-    outer = 1 / (1 / (BASE_SQUARED * (1 + A**2)) + A**2 / BASE_SQUARED)
-    assert min(inner, outer) > Fraction(39999, 10000)
-    ripple = 2 * math.exp(-2 * math.pi**2 * 3.9999) * 1.0001
-    tables = 3 * (2.0**-145 + 2 * math.exp(-(CENTRE**2) / (2 * float(BASE_SQUARED))))
-    assert 2 * ripple + tables + 2 * math.exp(-(13**2) / 2) < DELTA_PER_COORDINATE
-
-
-def test_epsilon_covers_rounding_the_real_gaussian() -> None:
-    assert 7.05 / S_SQUARED < EPSILON_PER_COORDINATE
-
-
-@pytest.mark.parametrize("sd", [8, 50])
-def test_rounded_and_discrete_gaussian_differ_by_no_more_than_the_lemma_says(sd: int) -> None:
-    k = np.arange(13 * sd + 1)
-    discrete = -(k**2) / (2 * sd**2) - math.log(sd * math.sqrt(2 * math.pi))
-    upper, lower = special.log_ndtr(-(k - 0.5) / sd), special.log_ndtr(-(k + 0.5) / sd)
-    ratio = upper + np.log1p(-np.exp(lower - upper)) - discrete
-    beta = np.maximum(0, (k**2 / sd**2 - 1) / (2 * sd**2))
-    assert np.all(ratio >= -1 / (24 * sd**2) - 1e-10)
-    assert np.all(ratio <= np.log1p(np.expm1(beta / 4) / 3) + 1e-10)
-    assert ratio[-1] > 0.9 * 168 / (24 * sd**2)  # the bound is nearly reached
-
-
-def test_sum_of_discrete_gaussians_ripples_no_more_than_the_lemma_says() -> None:
-    stretch, base_squared = 8, 65  # tau is 1: the ripple is large enough to be seen in floating point
-    k = np.arange(-150, 151)
-    base = np.exp(-(k**2) / (2 * base_squared))
-    base /= base.sum()
-    stretched = np.zeros(stretch * 300 + 1)
-    stretched[::stretch] = base
-    summed = np.convolve(stretched, base)
-    x = np.arange(len(summed)) - len(summed) // 2
-    exact = np.exp(-(x**2) / (2 * base_squared * (1 + stretch**2)))
-    exact /= exact.sum()
-    ripple = 2 * math.exp(-2 * math.pi**2) / (1 - math.exp(-2 * math.pi**2))
-    assert 0.1 * ripple < np.abs(summed - exact).sum() / 2 <= ripple / (1 - ripple)
-
-
-def test_slack_is_small_for_ten_million_coordinates() -> None:
-    extra_epsilon, extra_delta = slack(10_000_000, 20.0, 1e-6)
-    assert 0 < extra_epsilon < 2e-9
-    assert 0 < extra_delta < 1e-14
-    assert slack(0, 20.0, 1e-6) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(("coordinates", "epsilon", "delta"), [(1, 0.0, 0.0), (3 * 10**9, 8.0, 1e-5), (10**7, 40.0, 0)])
-def test_slack_is_the_theorem_rounded_up(coordinates: int, epsilon: float, delta: float) -> None:
-    with localcontext(Context(prec=60)):
-        exact_epsilon = coordinates * Decimal(EPSILON_PER_COORDINATE)
-        exact_delta = (exact_epsilon.exp() - 1) * Decimal(delta) + coordinates * Decimal(DELTA_PER_COORDINATE) * (
-            1 + (Decimal(epsilon) + exact_epsilon).exp()
-        )
-        for got, exact in zip(slack(coordinates, epsilon, delta), (exact_epsilon, exact_delta), strict=True):
-            assert exact <= Decimal(got) <= exact * Decimal("1.00001")
-
-
-def test_slack_ends_where_delta_means_nothing() -> None:
-    assert slack(1, math.inf, 0.5)[1] == slack(1, 1e6, 0.5)[1] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("coordinates", "epsilon", "delta"),
-    [(-1, 1.0, 0.1), (1, -1.0, 0.1), (1, math.nan, 0.1), (1, 1.0, -0.1), (1, 1.0, 1.1), (1, 1.0, math.nan)],
-)
-def test_slack_refuses_nonsense(coordinates: int, epsilon: float, delta: float) -> None:
-    with pytest.raises(InvalidArgument, match="coordinates"):
-        slack(coordinates, epsilon, delta)
 
 
 # The sampler equals a plain one
@@ -296,66 +216,6 @@ def test_the_key_comes_from_the_system_and_is_not_kept(monkeypatch: pytest.Monke
     assert not hasattr(noise, "__dict__")
     assert not np.array_equal(Noise(1).integers(4, "y", 0), noise.integers(4, "y", 0))
     assert np.array_equal(Noise().integers(4, "z", 0), noise.integers(4, "z", 0))
-
-
-@pytest.fixture
-def cloned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give every source of noise the same bytes from the operating system, at the same moment."""
-    monkeypatch.setattr(secrets, "token_bytes", bytes)
-    monkeypatch.setattr(module, "_circumstances", bytes)
-
-
-SUMS = np.arange(6, dtype=np.int64).reshape(2, 3)
-
-
-def after(*sums: NDArray[np.int64], noise_seed: int | None = None) -> list[int]:
-    """Return what is drawn once these sums were absorbed."""
-    noise = Noise(noise_seed)
-    for one in sums:
-        noise.absorb(one)
-    coins = noise.coins(64, 0.5, "who takes part", 0)
-    return [*noise.integers(3, "x", 0).tolist(), *noise.words(2, "y", 0).tolist(), *coins.tolist()]
-
-
-@pytest.mark.usefixtures("cloned")
-def test_a_clone_draws_the_same_for_the_same_sums_and_something_else_for_others() -> None:
-    assert after(SUMS) == after(SUMS.copy()) == after(np.asfortranarray(SUMS))
-    others = [after(), after(SUMS + 1), after(SUMS, SUMS), after(SUMS[:1], SUMS[1:]), after(SUMS[:0])]
-    drawn = [tuple(one) for one in (after(SUMS), *others)]
-    assert len({one[:3] for one in drawn}) == len({one[3:5] for one in drawn}) == len({one[5:] for one in drawn}) == 6
-
-
-@pytest.mark.usefixtures("cloned")
-def test_a_mechanism_of_a_clone_adds_other_noise_to_other_sums() -> None:
-    def noise_on(sums: NDArray[np.int64]) -> list[int]:
-        one = Mechanism([GaussianEvent("sums", 2.0, 2, 12)], Noise())
-        return [*(one.noisy("sums", sums, 1.0) - sums).ravel().tolist()]
-
-    assert noise_on(SUMS) == noise_on(SUMS)
-    assert not set(noise_on(SUMS)) & set(noise_on(SUMS + 1))
-
-
-@pytest.mark.parametrize("part", ["token_bytes", "getpid", "time_ns", "monotonic_ns"])
-def test_a_clone_draws_something_else_at_another_moment_or_with_other_bytes(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources = {"token_bytes": secrets, "getpid": os, "time_ns": time, "monotonic_ns": time}
-    for name, source in sources.items():
-        monkeypatch.setattr(source, name, (lambda size: bytes(size)) if name == "token_bytes" else (lambda: 1))
-    first, again = after(SUMS), after(SUMS)
-    assert first == again
-    noise = Noise()
-    noise.absorb(SUMS)
-    changed = (lambda size: bytes([1] * size)) if part == "token_bytes" else (lambda: 2)
-    monkeypatch.setattr(sources[part], part, changed)
-    if part == "getpid":
-        noise = Noise()
-        noise.absorb(SUMS)
-    assert noise.integers(3, "x", 0).tolist() != first[:3]
-
-
-def test_noise_of_a_seed_is_the_same_whatever_it_is_added_to() -> None:
-    assert after(SUMS, noise_seed=7) == after(SUMS + 1, noise_seed=7) == after(noise_seed=7)
 
 
 @pytest.mark.parametrize("shape", [0, 1, (), (0, 3), (2, 3), module._CHUNK, module._CHUNK + 1])
