@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import factor_rows
+from dpmf.kernels.lanes import lanes_for
 from dpmf.kernels.normals import normal_table
-from dpmf.kernels.sgd import lanes_for
 from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.kernels.sgld_reference import (
     block_noise_reference,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.engine.factors import factor_rows
+from dpmf.kernels.lanes import lanes_for, visiting_order
 from dpmf.kernels.normals import normal_table
-from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
 from dpmf.methods.sgld.chain import PARTS
 from dpmf.streams import mix, stream_key

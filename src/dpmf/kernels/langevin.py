@@ -77,7 +77,13 @@ def refresh(
                 row(rows, 0, builder.mul(at, width)), row(noise, 9, args[10]), row(prior, 3, INT64(0)),
                 row(mask, 8, INT64(0)), spread(builder, sd), spread(builder, builder.fmul(args[13], steps)),
             )  # fmt: skip
-            rounds(builder, builder.udiv(width, INT64(FLOATS_PER_LINE)), 1, lambda *part: _pay(builder, own, *part))
+            rounds(
+                builder,
+                builder.udiv(width, INT64(FLOATS_PER_LINE)),
+                LINES_PER_ROUND,
+                1,
+                lambda *part: _pay(builder, own, *part),
+            )
             pulled = builder.fmul(args[14], steps)
             less = _root(builder, builder.fsub(FLOAT(1.0), builder.fmul(FLOAT(0.5), pulled)))
             drawn = builder.fmul(builder.fmul(sd, less), builder.load(element(noise, 9, args[11])))
@@ -199,7 +205,7 @@ def _drift_long(
         for slot, product in zip(slots, zip(u.load(first, count), v.load(first, count), strict=True), strict=False):
             builder.store(multiply_add(builder, *product, builder.load(slot)), slot)
 
-    rounds(builder, lines, 1, add_products)
+    rounds(builder, lines, LINES_PER_ROUND, 1, add_products)
     halves = [builder.fadd(builder.load(slots[place]), builder.load(slots[place + 2])) for place in range(2)]
     error = builder.fsub(target, across(builder, builder.fadd(*halves)))
     gain = _gain(builder, error, least, most, step)
@@ -207,7 +213,7 @@ def _drift_long(
     def move(first: Any, count: int) -> None:
         _move(builder, u, v, first, u.load(first, count), v.load(first, count), gain)
 
-    rounds(builder, lines, 1, move)
+    rounds(builder, lines, LINES_PER_ROUND, 1, move)
     return error
 
 

@@ -2,21 +2,15 @@
 
 On its own the compiler vectorises these loops unevenly, and cannot know that a user's row and an item's row never
 overlap. So the instructions are explicit, in LLVM's portable vector form: any CPU runs them, and sums are formed in the
-same order on each. Rows of up to eight lines stay in registers from the first read to the last write.
+same order on each.
 
 Item rows may be stored in sixteen bits per factor (bfloat16, the upper half of a float32), two lines in one: word k
 of a pair holds factor k of the first line in its lower half and factor k of the second line in its upper half. They
 are widened when read and, when written, rounded up or down at random in proportion to what is lost, so that many
 small steps still add up.
 
->>> import numpy as np
->>> from dpmf.kernels.jit import kernel
->>> U, V, state = np.ones(16, np.float32), np.full(16, 0.5, np.float32), np.ones(16, np.uint32)
->>> @kernel
-... def step(U, V, state):
-...     return descend(U, 0, V, 0, 0, 16, np.float32(10.0), np.float32(1.0), np.float32(0.25), state)
->>> step(U, V, state), float(U[0]), float(V[0])
-(2.0, 1.25, 1.0)
+>>> unpack(pack(np.full((1, 32), 0.5, np.float32)))[0, :2].tolist()
+[0.5, 0.5]
 """
 
 from __future__ import annotations
@@ -65,56 +59,6 @@ def unpack(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 def emitted(function: Any) -> Any:
     """Declare a function whose instructions its body emits; callers leave out the first argument."""
     return intrinsic(function)
-
-
-@emitted
-def descend(
-    typingctx: Any, U: Any, u_start: Any, V: Any, v_start: Any, v_next: Any, width: Any, target: Any, keep: Any,
-    step: Any, state: Any,
-) -> Any:  # fmt: skip
-    """Move two rows by one rating and return its error e = target - u·v.
-
-    Both rows change from their old values: u ← keep·u + step·e·v and v ← keep·v + step·e·u.
-
-    Args:
-        U: flat float32 array (out) with the row U[u_start:u_start + width].
-        V: flat array (out) whose row begins at v_start: float32, or uint32 for a packed row of width / 2 words.
-        v_next: where the row of V begins that is needed soon; it is prefetched.
-        width: the number of factors, a multiple of 16, or of 32 if V is packed.
-        target, keep, step: float32.
-        state: 16 non-zero uint32 (out), from which random numbers for rounding come; used only if V is packed.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        u = Row(context, builder, U, args[0], args[1])
-        v = Row(context, builder, V, args[2], args[3])
-        coming = Row(context, builder, V, args[2], args[4])
-        lines = builder.udiv(args[5], INT64(FLOATS_PER_LINE))
-        random = _draw(builder, Row(context, builder, state, args[9], INT64(0))) if v.packed else None
-        numbers = (*args[6:9], random)
-        after = builder.append_basic_block("descended")
-        otherwise = builder.append_basic_block("long_rows")
-        choice = builder.switch(lines, otherwise)
-        errors = []
-        for count in LINES_IN_REGISTERS:
-            if v.packed and count % 2:
-                continue
-            block = builder.append_basic_block(f"rows_of_{count}")
-            choice.add_case(INT64(count), block)
-            builder.position_at_end(block)
-            errors.append((_descend_short(builder, u, v, coming, count, *numbers), builder.block))
-            builder.branch(after)
-        builder.position_at_end(otherwise)
-        errors.append((_descend_long(builder, u, v, coming, lines, *numbers), builder.block))
-        builder.branch(after)
-        builder.position_at_end(after)
-        error = builder.phi(FLOAT)
-        for value, block in errors:
-            error.add_incoming(value, block)
-        return error
-
-    number, place = types.float32, types.int64
-    return number(U, place, V, place, place, place, number, number, number, state), codegen
 
 
 class Row:
@@ -178,7 +122,7 @@ class Row:
         return self._builder.add(self._builder.lshr(first_line, INT64(1)), INT64(pair))
 
 
-def _draw(builder: Any, state: Row) -> Any:
+def draw(builder: Any, state: Row) -> Any:
     """Return sixteen random numbers below 2^16, from the next state of Marsaglia's xorshift.
 
     All lines of a row share them: every factor is rounded without bias, and that is all that matters.
@@ -190,95 +134,82 @@ def _draw(builder: Any, state: Row) -> Any:
     return builder.lshr(random, _copies(16))
 
 
-def _descend_short(
-    builder: Any, u: Row, v: Row, coming: Row, count: int, target: Any, keep: Any, step: Any, random: Any
-) -> Any:
-    """Emit the update of rows of a few lines, all in registers."""
-    start = INT64(0)
-    coming.prefetch(start, count)
-    us, vs = u.load(start, count), v.load(start, count)
-    sums: list[Any] = []
-    for place, product in enumerate(zip(us, vs, strict=True)):
-        if place < 2:
-            sums.append(builder.fmul(*product))
-        else:
-            sums[place % 2] = multiply_add(builder, *product, sums[place % 2])
-    total = builder.fadd(*sums) if len(sums) == 2 else sums[0]
-    error = builder.fsub(target, across(builder, total))
-    _move(builder, u, v, start, us, vs, keep, builder.fmul(step, error), random)
-    return error
-
-
-def _descend_long(
-    builder: Any, u: Row, v: Row, coming: Row, lines: Any, target: Any, keep: Any, step: Any, random: Any
-) -> Any:
-    """Emit the update of long rows: a loop for the product, a loop for the move, several lines a round."""
-    zero = ir.Constant(LINE, [0.0] * FLOATS_PER_LINE)
-    slots = [cgutils.alloca_once(builder, LINE) for _ in range(LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
-    for slot in slots:
-        builder.store(zero, slot)
-
-    def add_products(first: Any, count: int) -> None:
-        coming.prefetch(first, count)
-        for slot, product in zip(slots, zip(u.load(first, count), v.load(first, count), strict=True), strict=False):
-            builder.store(multiply_add(builder, *product, builder.load(slot)), slot)
-
-    rounds(builder, lines, 2 if v.packed else 1, add_products)
-    halves = [builder.fadd(builder.load(slots[place]), builder.load(slots[place + 2])) for place in range(2)]
-    error = builder.fsub(target, across(builder, builder.fadd(*halves)))
-    gain = builder.fmul(step, error)
-
-    def move(first: Any, count: int) -> None:
-        _move(builder, u, v, first, u.load(first, count), v.load(first, count), keep, gain, random)
-
-    rounds(builder, lines, 2 if v.packed else 1, move)
-    return error
-
-
-def rounds(builder: Any, lines: Any, least: int, emit: Callable[[Any, int], None]) -> None:
-    """Emit a loop over all lines, several a round, and a loop of `least` a round over those left."""
-    whole = builder.and_(lines, INT64(-LINES_PER_ROUND))
-    with cgutils.for_range_slice(builder, INT64(0), whole, INT64(LINES_PER_ROUND)) as (first, _):
-        emit(first, LINES_PER_ROUND)
-    with cgutils.for_range_slice(builder, whole, lines, INT64(least)) as (first, _):
-        emit(first, least)
-
-
-def _move(
-    builder: Any, u: Row, v: Row, first: Any, us: list[Any], vs: list[Any], keep: Any, gain: Any, random: Any
-) -> None:
-    """Emit u ← keep·u + gain·v and v ← keep·v + gain·u, from the old values given."""
-    keeps, gains = spread(builder, keep), spread(builder, gain)
-    u.store(first, [multiply_add(builder, gains, b, builder.fmul(keeps, a)) for a, b in zip(us, vs, strict=True)])
-    moved = [multiply_add(builder, gains, a, builder.fmul(keeps, b)) for a, b in zip(us, vs, strict=True)]
-    v.store(first, moved, random)
+def rounds(builder: Any, lines: Any, most: int, least: int, emit: Callable[[Any, int], None]) -> None:
+    """Emit a loop over all lines, `most` a round, and a loop of `least` a round over those left."""
+    whole = builder.and_(lines, INT64(-most))
+    with cgutils.for_range_slice(builder, INT64(0), whole, INT64(most)) as (first, _):
+        emit(first, most)
+    if least < most:
+        with cgutils.for_range_slice(builder, whole, lines, INT64(least)) as (first, _):
+            emit(first, least)
 
 
 def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a b + c, rounded once where the CPU can."""
-    kind = ir.FunctionType(LINE, [LINE, LINE, LINE])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32")  # type: ignore[no-untyped-call]
+    """Return a b + c for numbers or vectors, rounded once where the CPU can."""
+    kind = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"
+    signature = ir.FunctionType(a.type, [a.type] * 3)
+    function = cgutils.get_or_insert_function(builder.module, signature, f"llvm.fmuladd.{kind}")  # type: ignore[no-untyped-call]
     return builder.call(function, [a, b, c])
+
+
+def element(builder: Any, data: Any, place: Any) -> Any:
+    """Return an element of an array of unsigned integers, as 64 bits."""
+    value = builder.load(builder.gep(data, [place]))
+    return value if value.type == INT64 else builder.zext(value, INT64)
+
+
+def gather(builder: Any, data: Any, places: list[Any]) -> Any:
+    """Return a vector of elements of a float32 array."""
+    vector = ir.Constant(ir.VectorType(FLOAT, len(places)), ir.Undefined)
+    for at, place in enumerate(places):
+        vector = builder.insert_element(vector, builder.load(builder.gep(data, [place])), _INT32(at))
+    return vector
+
+
+def scatter(builder: Any, data: Any, places: list[Any], vector: Any) -> None:
+    """Write the elements of a vector to places of a float32 array."""
+    for at, place in enumerate(places):
+        builder.store(builder.extract_element(vector, _INT32(at)), builder.gep(data, [place]))
 
 
 def _copies(value: int) -> Any:
     return ir.Constant(_WORDS, [value] * FLOATS_PER_LINE)
 
 
-def spread(builder: Any, value: Any) -> Any:
-    """Return a vector of sixteen copies."""
-    empty = ir.Constant(LINE, ir.Undefined)
-    single = builder.insert_element(empty, value, _INT32(0))
-    return builder.shuffle_vector(single, empty, _copies(0))
+def spread(builder: Any, value: Any, count: int = FLOATS_PER_LINE) -> Any:
+    """Return a vector of `count` copies of a number."""
+    empty = ir.Constant(ir.VectorType(FLOAT, count), ir.Undefined)
+    return _copied(builder, builder.insert_element(empty, value, _INT32(0)), 0, count)
+
+
+def spread_each(builder: Any, vector: Any) -> list[Any]:
+    """Return a line of copies of each element of a vector."""
+    return [_copied(builder, vector, place, FLOATS_PER_LINE) for place in range(vector.type.count)]
+
+
+def _copied(builder: Any, vector: Any, place: int, count: int) -> Any:
+    mask = ir.Constant(ir.VectorType(_INT32, count), [place] * count)
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
 
 
 def across(builder: Any, vector: Any) -> Any:
     """Return the sum of a vector's elements, by halves."""
-    count = FLOATS_PER_LINE
+    return builder.extract_element(across_several(builder, [vector]), _INT32(0))
+
+
+def across_several(builder: Any, vectors: list[Any]) -> Any:
+    """Return a vector of the sum of each vector's elements, by halves, several in one addition; one, two or four."""
+    count = vectors[0].type.count
     while count > 1:
         count //= 2
-        kind = ir.VectorType(_INT32, count)
-        low = builder.shuffle_vector(vector, vector, ir.Constant(kind, list(range(count))))
-        high = builder.shuffle_vector(vector, vector, ir.Constant(kind, list(range(count, 2 * count))))
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, _INT32(0))
+        vectors = [_halves_added(builder, vectors[at : at + 2], count) for at in range(0, len(vectors), 2)]
+    return vectors[0]
+
+
+def _halves_added(builder: Any, vectors: list[Any], count: int) -> Any:
+    """Return the lower halves of all segments of 2·count elements of one or two vectors, plus the upper halves."""
+    starts = range(0, sum(vector.type.count for vector in vectors), 2 * count)
+    lower = [start + place for start in starts for place in range(count)]
+    kind = ir.VectorType(_INT32, len(lower))
+    masks = (ir.Constant(kind, [place + offset for place in lower]) for offset in (0, count))
+    return builder.fadd(*(builder.shuffle_vector(vectors[0], vectors[-1], mask) for mask in masks))

@@ -9,44 +9,29 @@ step eta, penalty lambda, unit s of the rating scale. One rating moves
 both factor rows from their old values. This is plain SGD on ratings divided by s, written in the ratings' own units
 (factors grow with √s, biases with s), so that one eta and one lambda serve every scale.
 
-The ratings of a block are ordered by user. They are visited in several lanes in turn: of n ratings the first, the one
-at n/lanes, the one at 2n/lanes, …, then the second, and so on. Neighbours in this order belong to different users, so
-the processor can start one while it still finishes another, and every lane's user stays in the cache.
+The ratings of a block are ordered by user, and no user has an item twice. Four ratings of one user are one step: all
+four errors and all moves come from the old values, and u_i and b_i are moved by the sum of what each of the four asks
+for. What is left of a user's ratings in the block makes a step of two, a step of one, or both.
 
 >>> import numpy as np
->>> U, V, b, c = np.ones((1, 2)), np.ones((1, 2)), np.zeros(1), np.zeros(1)
->>> table = np.array([5.0])
->>> sgd_block_reference(np.array([0]), np.array([0]), np.array([0]), table, U, V, b, c, Step(2.0, 0.1, 0.0, 1.0), 1)
-1.0
->>> U
-array([[1.1, 1.1]])
+>>> U, V, b, c = np.ones((1, 2)), np.ones((2, 2)), np.zeros(1), np.zeros(2)
+>>> users, items, codes, table = np.zeros(2, int), np.arange(2), np.zeros(2, int), np.array([5.0])
+>>> sgd_block_reference(users, items, codes, table, U, V, b, c, Step(2.0, 0.1, 0.0, 1.0))
+2.0
+>>> U[0].round(3).tolist(), V[1].round(3).tolist()
+([1.2, 1.2], [1.1, 1.1])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.jit import fast_kernel, kernel
-from dpmf.kernels.rows import FLOATS_PER_LINE, descend
-
-_VISITS_AHEAD = 2  # in each lane
-LANES = 4
-_LONG_ROW = 384
-
-
-@kernel
-def lanes_for(width: Any) -> int:
-    """Return the number of lanes for rows of `width` floats; long rows would crowd each other out of the cache.
-
-    >>> lanes_for(64), lanes_for(1024)
-    (4, 1)
-    """
-    return LANES if width < _LONG_ROW else 1
+from dpmf.kernels.descend import descend, ratings_in_step
+from dpmf.kernels.jit import kernel
+from dpmf.kernels.rows import FLOATS_PER_LINE
 
 
 class Step(NamedTuple):
@@ -67,35 +52,7 @@ class Step(NamedTuple):
         return cls(np.float32(mean), np.float32(eta), np.float32(lam), np.float32(unit))
 
 
-class _Run(NamedTuple):
-    """What the visits of a block share, besides its ratings: flat rows, biases, and the numbers of an update."""
-
-    U: Any
-    V: Any
-    b: Any
-    c: Any
-    width: Any
-    stride: Any
-    mean: Any
-    eta: Any
-    keep: Any
-    factor_eta: Any
-    state: Any
-
-
-@numba.njit(inline="always")
-def _visit(p: Any, users: Any, items: Any, codes: Any, table: Any, run: Any) -> Any:
-    i, j = users[p], items[p]
-    coming = items[min(p + _VISITS_AHEAD, len(codes) - 1)]
-    target = table[codes[p]] - run.mean - run.b[i] - run.c[j]
-    u, v, v_next = np.int64(i) * run.width, np.int64(j) * run.stride, np.int64(coming) * run.stride
-    e = descend(run.U, u, run.V, v, v_next, run.width, target, run.keep, run.factor_eta, run.state)
-    run.b[i] = run.keep * run.b[i] + run.eta * e
-    run.c[j] = run.keep * run.c[j] + run.eta * e
-    return np.float64(e) * np.float64(e)
-
-
-@fast_kernel
+@kernel
 def sgd_block(
     users: NDArray[Any],
     items: NDArray[Any],
@@ -111,7 +68,7 @@ def sgd_block(
     """Visit the ratings of a block; return the sum of e², each before its update.
 
     Args:
-        users, items: shape (n,), rows of U and V; unsigned integers.
+        users, items: shape (n,), rows of U and V; unsigned integers, ordered by user, and no pair twice.
         codes: shape (n,), indices into the table of rating values.
         table: the values.
         U, V: shape (rows, width), contiguous, width a multiple of 16; columns beyond the model's K are zero and stay
@@ -124,28 +81,16 @@ def sgd_block(
     state = np.empty(FLOATS_PER_LINE, np.uint32)
     for place in range(FLOATS_PER_LINE):
         state[place] = np.uint32(((seed >> np.uint64(32)) + np.uint64(place) * np.uint64(0x9E3779B9)) | np.uint64(1))
-    keep, factor_eta = np.float32(1) - step.eta * step.lam, step.eta / step.unit
-    flat_U, flat_V = U.reshape(U.size), V.reshape(V.size)
-    run = _Run(flat_U, flat_V, b, c, width, stride, step.mean, step.eta, keep, factor_eta, state)
-    squared = 0.0
-    length = len(codes) // LANES if lanes_for(width) == LANES else 0
-    for turn in range(length):
-        for lane in range(LANES):
-            squared += _visit(lane * length + turn, users, items, codes, table, run)
-    for p in range(LANES * length, len(codes)):
-        squared += _visit(p, users, items, codes, table, run)
+    flat_U, flat_V, decay, gain = U.reshape(U.size), V.reshape(V.size), step.eta * step.lam, step.eta / step.unit
+    squared, place = 0.0, 0
+    while place < len(codes):
+        size, more = descend(
+            place, users, items, codes, table, flat_U, flat_V, b, c,
+            width, stride, step.mean, step.eta, decay, gain, state,
+        )  # fmt: skip
+        squared += more
+        place += size
     return squared
-
-
-def visiting_order(count: int, lanes: int) -> Iterator[int]:
-    """Yield the indices of a block's ratings in the order in which `sgd_block` visits them.
-
-    >>> list(visiting_order(7, 3))
-    [0, 2, 4, 1, 3, 5, 6]
-    """
-    length = count // lanes
-    yield from (lane * length + step for step in range(length) for lane in range(lanes))
-    yield from range(lanes * length, count)
 
 
 def sgd_block_reference(
@@ -158,16 +103,19 @@ def sgd_block_reference(
     b: NDArray[Any],  # out
     c: NDArray[Any],  # out
     step: Step,
-    lanes: int,
 ) -> float:
     """Do what `sgd_block` does, in the precision of the given arrays."""
     mean, eta, lam, unit = step
-    squared = 0.0
-    for p in visiting_order(len(codes), lanes):
-        i, j = users[p], items[p]
-        e = table[codes[p]] - mean - b[i] - c[j] - U[i] @ V[j]
-        squared += float(e) ** 2
-        b[i] += eta * (e - lam * b[i])
+    squared, place = 0.0, 0
+    while place < len(codes):
+        size = ratings_in_step(users, place)
+        i, j = users[place], items[place : place + size]
+        e = table[codes[place : place + size]] - mean - b[i] - c[j] - V[j] @ U[i]
+        squared += float(e @ e)
+        b[i] += eta * (e.sum() - size * lam * b[i])
         c[j] += eta * (e - lam * c[j])
-        U[i], V[j] = U[i] + eta * (e * V[j] / unit - lam * U[i]), V[j] + eta * (e * U[i] / unit - lam * V[j])
+        u = U[i].copy()
+        U[i] += eta * (e @ V[j] / unit - size * lam * u)
+        V[j] += eta * (np.outer(e, u) / unit - lam * V[j])
+        place += size
     return squared

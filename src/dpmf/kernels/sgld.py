@@ -15,7 +15,7 @@ h / N, times a temperature, on every coordinate. That needs no rating, so it is 
 of the epoch at which it was last brought up to date, and when it is read next it gets one pull, by x = t h P / N for t
 steps, and one draw, of variance t (1 - x/2) h / N, which leaves the prior invariant; unless the steps are few, which
 wait for more. Steps are numbered in the order of the epoch, blocks by `dpmf.engine.schedule` and ratings inside a block
-as `dpmf.kernels.sgd` visits them. `dpmf.kernels.sgld_reference` computes the same in plain NumPy.
+as `dpmf.kernels.lanes` has it. `dpmf.kernels.sgld_reference` computes the same in plain NumPy.
 
 >>> Dynamics.of(0.01, 1.0, 1e-8, 1e-8, 2.0, 2.0, -3.0, 3.0).step
 np.float32(0.01)
@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from dpmf.kernels.hashes import mix_one
 from dpmf.kernels.jit import fast_kernel, kernel
+from dpmf.kernels.lanes import LANES, lanes_for
 from dpmf.kernels.langevin import drift, refresh
 from dpmf.kernels.normals import normal_row
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgd import LANES, lanes_for
 
 _VISITS_AHEAD = 2  # in each lane
 VISITS_AT_ONCE = 32  # a group, which shares one draw or one place in the table; a word has two signs for each visit

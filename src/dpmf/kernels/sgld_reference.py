@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.lanes import lanes_for, visiting_order
 from dpmf.kernels.normals import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row
 from dpmf.streams import mix
 
