@@ -41,7 +41,7 @@ _LINE_BYTES = 4 * FLOATS_PER_LINE
 _WINDOW = 0.002  # seconds: short, so that some are undisturbed
 _BYTES_PER_CALL, _ROUNDS_PER_CALL = 1 << 25, 1 << 14  # enough that calling from Python takes no time
 _SMALL = 1 << 14  # bytes: in the first-level cache of any processor
-_MOST_BYTES = 1 << 30  # of all threads together
+_MOST_BYTES = 1 << 29  # of all threads together
 _FAR = 4  # times the caches below: hardly anything is found there
 
 Lines = NDArray[np.float32]
