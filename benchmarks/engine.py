@@ -3,8 +3,8 @@
     python benchmarks/engine.py DATA OUT [--factors 16,32,…] [--sizes 1000000,…] [--larger STORE]
 
 Writes OUT.json, with the machine and the versions, and OUT.png. Speed is in updates per second, the best of several
-epochs; the limit is the same kernel on rows that stay in the first-level cache, in the same run. Memory is the peak
-resident size of `dpmf train` on a block store, in its own process, without a limit and with `--memory 500MB`.
+epochs; the limit is a bound that no run exceeds (`dpmf.bench.limit`), from peaks measured in the same run. Memory is
+the peak resident size of `dpmf train` on a block store, in its own process, without a limit and with `--memory 500MB`.
 `--larger` names a store with more ratings than DATA, which is streamed with `--memory 2GB`.
 """
 
@@ -124,7 +124,7 @@ def _draw(report: dict[str, Any], path: Path) -> None:
         ("updates_per_second", f"{rows[0]['threads']} threads", "o-"),
         ("one_thread_updates_per_second", "1 thread", "s--"),
         ("bfloat16_updates_per_second", "16-bit items", "^:"),
-        ("roofline_updates_per_second", "limit (long rows)", "-."),
+        ("roofline_updates_per_second", "limit", "-."),
     ):
         left.loglog(factors, [row[key] / 1e6 for row in rows], style, base=2, label=label)
     left.set(xlabel="factors", ylabel="million updates per second", title=f"{report['data']}, 10 M ratings")

@@ -2,9 +2,9 @@
 
 `--data yahoo-music` is synthetic, in the shape of Yahoo's set: a tenth of its users, items and ratings with `--full`,
 so that factors take 1.3 GB instead of 13, and a hundredth without. Either way they are far larger than any cache.
-Epochs of one thread and of several alternate. The limit is the speed-up of threads that share nothing but the machine:
-the same kernel on rows that stay in the first-level cache, see `dpmf.bench.speed`. A machine with two processors has
-two points.
+Epochs of one thread and of several alternate. The limit is what `dpmf.bench.limit` says of the machine; the rows kept
+beside this have an earlier one, the same kernel on rows that stay in the first-level cache. A machine with two
+processors has two points.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def draw(drawing: Drawing, rows: list[Row]) -> None:
         (
             ("one_thread_roofline_updates_per_second", "roofline_updates_per_second"),
             "s--",
-            "the machine's limit: rows in the first-level cache",
+            "the machine's limit",
             COLOURS[3],
         ),
     ):

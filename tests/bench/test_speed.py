@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf.bench import peers, speed
+from dpmf.bench.caches import Cache
 from dpmf.bench.peers import implicit_figures, libmf_speed, users_to_race
 from dpmf.bench.race import Meeting, Point, Race, iteration_seconds, seconds_to
 from dpmf.bench.serving import serving_speed
@@ -64,6 +65,8 @@ def _install_implicit(folder: Path, monkeypatch: pytest.MonkeyPatch, program: st
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure no longer than the epochs asked for take: no test is about how exact a figure is."""
     monkeypatch.setattr(speed, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(speed, "_PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(speed, "caches", lambda: (Cache("L1", 1 << 12, 2), Cache("L2", 1 << 14, 1)))
 
 
 @pytest.fixture
@@ -76,8 +79,16 @@ def test_every_row_has_its_own_limit_and_ratio(ratings: Ratings) -> None:
     assert [row["factors"] for row in rows] == [4, 20]
     for row in rows:
         assert row["updates_per_second"] > 0
-        ratios = ("roofline_ratio", "bfloat16_roofline_ratio", "over_one_thread", "roofline_over_one_thread")
-        assert all(row[name] > 0 for name in ratios)
+        for kind in ("", "bfloat16_", "one_thread_"):
+            measured, limit = row[f"{kind}updates_per_second"], row[f"{kind}roofline_updates_per_second"]
+            assert row[f"{kind}roofline_ratio"] == pytest.approx(measured / limit)
+            seconds = row[f"{kind}seconds_per_update"]
+            assert list(seconds) == ["arithmetic", "L1", "L2", "memory"]
+            assert 1 / limit <= max(seconds.values()) * 1.0001  # that of memory may be an estimate above the bound
+            assert seconds[row[f"{kind}limited_by"].removesuffix(" bandwidth")] >= 0.9999 / limit
+        assert row["over_one_thread"] > 0
+        assert row["roofline_over_one_thread"] > 0
+        assert list(row["copy_over_one_thread"]) == list(row["machine"]["threads"]["bytes_per_second"])
         assert not [name for name in row if "libmf" in name or "implicit" in name]
 
 
@@ -86,6 +97,15 @@ def test_a_wide_scale_is_measured_like_a_narrow_one(ratings: Ratings) -> None:
     wide = Ratings.of(*ids, 250 * (ratings.values - 1), scale=(0, 1000))
     (row,) = bench(wide, [16], n_threads=1, epochs=1, peers=False)  # steps for stars would diverge
     assert row["updates_per_second"] > 0
+
+
+def test_a_machine_that_does_not_describe_its_caches_has_fewer_figures(
+    ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "caches", lambda: ())
+    (row,) = bench(ratings, [16], n_threads=1, epochs=1, peers=False)
+    assert list(row["seconds_per_update"]) == ["arithmetic", "L1"]
+    assert row["copy_over_one_thread"] == {"L1": 1.0}
 
 
 def test_too_few_factors_are_refused(ratings: Ratings) -> None:

@@ -1,41 +1,46 @@
 """How fast the engine is, against the machine's own limit and against peers on the same data in the same run.
 
-The limit ("roofline") is the training kernel itself, in float32, on rows that never leave the first-level cache: one
-user and four items per thread. With few factors it is no limit: every update of the one user waits for the last one,
-while real blocks have other users in the meantime. What several threads make of it that share nothing at all shows how
-much more than one processor the machine gives: a virtual machine does not always give two whole ones.
+The limit ("roofline") is an upper bound that no run exceeds, see `dpmf.bench.limit`; it is measured beside the epochs
+that it is the limit of.
 
->>> roofline(16, n_threads=1, seconds=0.01) > 0
+>>> from dpmf.ratings.synthetic import make
+>>> ratings = make(50, 40)
+>>> engine_speed(ratings, BlockGrid.build(ratings), n_factors=4, n_threads=1, epochs=1) > 0
 True
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from dpmf.bench.caches import caches
+from dpmf.bench.limit import demand_of, expected_seconds, least_seconds, limited_by
 from dpmf.bench.peers import implicit_figures, libmf_speed
+from dpmf.bench.probes import Machine, Peaks
 from dpmf.bench.turns import in_turns, median_ratio
-from dpmf.engine.factors import factor_rows
+from dpmf.bench.visits import Visits
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.local import ThreadExecutor
-from dpmf.engine.threads import run_tasks
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.sgd import Step, sgd_block
 from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.methods.sgd.descent import Descent
 from dpmf.methods.units import unit_of
 from dpmf.ratings import Ratings
 from dpmf.ratings.ids import Ids
 
-_LEAST_ROOFLINE = 0.02  # seconds
 _LEAST_SECONDS = 4.0  # for each kind of epoch: short ones differ the most
+_PROBE_SECONDS = 10.0  # for the peaks of the machine, half of them before the first epoch
+
+
+class _Kind(NamedTuple):
+    """A kind of epoch."""
+
+    n_threads: int
+    packed: bool
 
 
 def bench(
@@ -48,12 +53,18 @@ def bench(
     peers: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Yield one row of figures per number of factors: updates per second, and `implicit_figures` if there are peers."""
-    grid = BlockGrid.build(ratings, n_threads=n_threads)
     for n_factors in factors:
         if not 1 <= n_factors <= MOST_FACTORS:
             raise InvalidArgument(f"factors={n_factors}: give from 1 to {MOST_FACTORS}")
+    grid = BlockGrid.build(ratings, n_threads=n_threads)
+    visits, machine = Visits(grid, n_threads), Machine(caches(), [1, n_threads])
+    machine.measure(_PROBE_SECONDS / 2)
+    for n_factors in factors:
         row: dict[str, Any] = {"factors": n_factors, "threads": n_threads}
         row |= _engine_figures(ratings, grid, n_factors, n_threads, epochs)
+        if machine.seconds < _PROBE_SECONDS:
+            machine.measure(_PROBE_SECONDS / 2 / len(factors))
+        row |= _limits(row, visits, machine)
         if peers:
             row["libmf_updates_per_second"] = libmf_speed(ratings, n_factors, n_threads, libmf)
             row |= implicit_figures(ratings, n_factors, n_threads)
@@ -61,42 +72,65 @@ def bench(
 
 
 def _engine_figures(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> dict[str, float]:
-    """Return the best of several epochs of every kind, and how they compare.
-
-    They take turns, see `dpmf.bench.turns`, and the limit is measured for as long as the epoch beside it took.
-    """
+    """Return the best of several epochs of every kind, which take turns, see `dpmf.bench.turns`."""
     full, packed = (_epochs(ratings, grid, n_factors, packed=packed) for packed in (False, True))
-    seconds = _LEAST_ROOFLINE
-
-    def epoch(n_threads: int) -> float:
-        nonlocal seconds
-        speed = full(n_threads)
-        seconds = max(len(grid) / speed, _LEAST_ROOFLINE)
-        return speed
-
     turns = in_turns(
         {
-            "updates_per_second": lambda: epoch(n_threads),
-            "roofline_updates_per_second": lambda: roofline(n_factors, n_threads=n_threads, seconds=seconds),
+            "updates_per_second": lambda: full(n_threads),
             "bfloat16_updates_per_second": lambda: packed(n_threads),
-            "one_thread_updates_per_second": lambda: epoch(1),
-            "one_thread_roofline_updates_per_second": lambda: roofline(n_factors, n_threads=1, seconds=seconds),
+            "one_thread_updates_per_second": lambda: full(1),
         },
         epochs,
         _LEAST_SECONDS,
     )
     best = {name: max(turn[name] for turn in turns) for name in turns[0]}
+    return {**best, "over_one_thread": median_ratio(turns, "updates_per_second", "one_thread_updates_per_second")}
 
-    def ratio(one: str, other: str) -> float:
-        return median_ratio(turns, f"{one}updates_per_second", f"{other}updates_per_second")
 
+def _limits(row: dict[str, Any], visits: Visits, machine: Machine) -> dict[str, Any]:
+    """Return the limits of every kind of epoch, and what the machine can do."""
+    n_factors, n_threads, count = row["factors"], row["threads"], len(visits.grid)
+    found: dict[str, Any] = {}
+    for name, kind in _kinds(n_threads).items():
+        demand = demand_of(visits, n_factors, packed=kind.packed, caches=machine.caches, n_threads=kind.n_threads)
+        peaks = machine.peaks(kind.n_threads)
+        seconds = least_seconds(demand, peaks)
+        limit = count / max(seconds.values())
+        found[f"{name}roofline_updates_per_second"] = limit
+        found[f"{name}roofline_ratio"] = row[f"{name}updates_per_second"] / limit
+        found[f"{name}limited_by"] = limited_by(seconds)
+        found[f"{name}seconds_per_update"] = {
+            place: one / count for place, one in expected_seconds(demand, peaks).items()
+        }
+    one, several = machine.peaks(1), machine.peaks(n_threads)
     return {
-        **best,
-        "roofline_ratio": ratio("", "roofline_"),
-        "bfloat16_roofline_ratio": ratio("bfloat16_", "roofline_"),
-        "over_one_thread": ratio("", "one_thread_"),
-        "roofline_over_one_thread": ratio("roofline_", "one_thread_roofline_"),
+        **found,
+        "roofline_over_one_thread": found["roofline_updates_per_second"]
+        / found["one_thread_roofline_updates_per_second"],
+        "copy_over_one_thread": {
+            place: peak.rewritten / one.places[place].rewritten for place, peak in several.places.items()
+        },
+        "machine": {
+            "caches": {cache.name: {"bytes": cache.size, "instances": cache.instances} for cache in machine.caches},
+            "one_thread": _described(one),
+            "threads": _described(several),
+        },
     }
+
+
+def _kinds(n_threads: int) -> dict[str, _Kind]:
+    """Return the kinds of epochs by what the names of their figures begin with."""
+    return {
+        "": _Kind(n_threads, packed=False),
+        "bfloat16_": _Kind(n_threads, packed=True),
+        "one_thread_": _Kind(1, packed=False),
+    }
+
+
+def _described(peaks: Peaks) -> dict[str, Any]:
+    """Return peaks for a report."""
+    places = {place: dict(peak._asdict()) for place, peak in peaks.places.items()}
+    return {"multiply_adds_per_second": peaks.multiply_adds, "bytes_per_second": places}
 
 
 def engine_speed(ratings: Ratings, grid: BlockGrid, n_factors: int, n_threads: int, epochs: int) -> float:
@@ -120,29 +154,6 @@ def _epochs(ratings: Ratings, grid: BlockGrid, n_factors: int, *, packed: bool) 
     )
     numbers = count()
     return lambda n_threads: len(grid) / state.run_epoch(next(numbers), 0.005, 0.02, ThreadExecutor(n_threads)).seconds
-
-
-def roofline(n_factors: int, *, n_threads: int, seconds: float = 0.3) -> float:
-    """Return the updates per second of all threads together on rows in the first-level cache."""
-    n = 1 << 14
-    speeds = np.zeros(n_threads)
-    users, items, codes = np.zeros(n, np.uint16), np.arange(n, dtype=np.uint16) % 4, np.zeros(n, np.uint8)
-    # No penalty: it would shrink the factors to denormal numbers, which the processor handles slowly.
-    table, step = np.array([3.6], np.float32), Step.of(3.5, 0.005, 0.0, 1.0)
-
-    def work(thread: int) -> None:
-        U, V = factor_rows(1, n_factors), factor_rows(4, n_factors)
-        U[:], V[:] = 0.1, 0.1
-        b, c = np.zeros(1, np.float32), np.zeros(4, np.float32)
-        rounds, began = -1, 0.0
-        while rounds < 1 or time.perf_counter() - began < seconds:
-            sgd_block(users, items, codes, table, U, V, b, c, step, np.uint64(1))
-            rounds += 1
-            began = began or time.perf_counter()  # the first round warms up and does not count
-        speeds[thread] = rounds * n / (time.perf_counter() - began)
-
-    run_tasks(work, n_threads, n_threads)
-    return float(speeds.sum())
 
 
 def first_users(ratings: Ratings, most: int | None) -> Ratings:

@@ -64,6 +64,7 @@ def bench(
         return
     say(f"{ratings.name}: {ratings!r}, {n_threads} threads. Million updates per second:")
     print_table("", _TITLES, [_cells(row) for row in rows])
+    _print_limits(rows)
     if peers:
         print_table("Least squares for observations, beside implicit", _RACE_TITLES, [_race_cells(row) for row in rows])
         say(
@@ -82,14 +83,16 @@ _TITLES = (
     "dpmf",
     "one thread",
     "over one",
+    "copy over one",
     "limit",
-    "limit over one",
     "of the limit",
+    "limited by",
     "bfloat16",
-    "of the limit",
+    "of its limit",
     "LIBMF",
     "over LIBMF",
 )
+_PLACE_TITLES = ("", "size", "read", "written", "copied", "copied by one", "over one")
 _KINDS = ("", "one_thread_", "roofline_", "bfloat16_")
 _RACE_TITLES = (
     "factors",
@@ -111,14 +114,55 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
         million[""],
         million["one_thread_"],
         f"{row['over_one_thread']:.2f}×",
+        _copy(row),
         million["roofline_"],
-        f"{row['roofline_over_one_thread']:.2f}×",
         f"{row['roofline_ratio']:.2f}",
+        row["limited_by"],
         million["bfloat16_"],
         f"{row['bfloat16_roofline_ratio']:.2f}",
         f"{theirs / 1e6:.1f}" if theirs else "–",
         f"{ours / theirs:.1f}×" if theirs else "–",
     )
+
+
+def _copy(row: dict[str, Any]) -> str:
+    """Return by how much several threads copy faster than one, at the place behind L1 that takes the longest."""
+    gains = row["copy_over_one_thread"]
+    place = max(list(gains)[1:] or gains, key=lambda place: row["seconds_per_update"][place])
+    return f"{gains[place]:.2f}× ({place})"
+
+
+def _print_limits(rows: list[dict[str, Any]]) -> None:
+    """Print how long an update takes and each of its parts at least, and what the machine can do."""
+    last = rows[-1]
+    titles = ("factors", "items", "measured", *last["seconds_per_update"])
+    times = [_times(row, kind, items) for row in rows for kind, items in (("", "float32"), ("bfloat16_", "16 bits"))]
+    print_table("Where time goes: nanoseconds of an update on each thread", titles, times)
+    say(
+        "The least that each can take; they may overlap, and the limit is the largest. "
+        "Memory is an estimate: of it the limit counts only what is certain.",
+        "dim",
+    )
+    print_table(f"The machine, GB/s of {last['threads']} threads", _PLACE_TITLES, _places(last["machine"]))
+    several, one = (last["machine"][name]["multiply_adds_per_second"] / 1e9 for name in ("threads", "one_thread"))
+    say(f"{several:.0f}·10⁹ multiply-adds per second, {one:.0f}·10⁹ on one thread.", "dim")
+
+
+def _times(row: dict[str, Any], kind: str, items: str) -> tuple[object, ...]:
+    seconds = [1 / row[f"{kind}updates_per_second"], *row[f"{kind}seconds_per_update"].values()]
+    return (row["factors"], items, *(f"{row['threads'] * one * 1e9:.2f}" for one in seconds))
+
+
+def _places(machine: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = []
+    for place, rates in machine["threads"]["bytes_per_second"].items():
+        size = machine["caches"][place]["bytes"] if place in machine["caches"] else None
+        alone = machine["one_thread"]["bytes_per_second"][place]["rewritten"]
+        figures = [f"{rate / 1e9:.0f}" for rate in (*rates.values(), alone)]
+        rows.append(
+            (place, "–" if size is None else f"{size >> 10:,} KB", *figures, f"{rates['rewritten'] / alone:.2f}×")
+        )
+    return rows
 
 
 def _race_cells(row: dict[str, Any]) -> tuple[object, ...]:
