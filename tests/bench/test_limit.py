@@ -13,7 +13,6 @@ from dpmf.bench.limit import Demand, Traffic, demand_of, expected_seconds, least
 from dpmf.bench.probes import MEMORY, Bandwidth, Peaks
 from dpmf.bench.visits import Visits
 from dpmf.engine.grid import BlockGrid
-from dpmf.kernels.sgd import lanes_for, visiting_order
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 
@@ -43,13 +42,13 @@ def test_what_fits_a_cache_comes_from_no_further(grid: BlockGrid) -> None:
     assert demand.traffic["L2"] == demand.traffic[MEMORY] == demand.expected[MEMORY] == nothing
 
 
-def _rows_used(grid: BlockGrid, width: int) -> Iterator[tuple[str, int]]:
+def _rows_used(grid: BlockGrid) -> Iterator[tuple[str, int]]:
     """Yield every row in the order of an epoch on one thread."""
     layout = grid.layout
     for step, strip in itertools.product(range(grid.size), range(grid.size)):
         tier = (strip + step) % grid.size
         block = grid.block(strip, tier)
-        for p in visiting_order(len(block.codes), lanes_for(width)):
+        for p in range(len(block.codes)):
             yield "user", int(layout.strip_starts[strip]) + int(block.users[p])
             yield "item", int(layout.tier_starts[tier]) + int(block.items[p])
 
@@ -66,7 +65,7 @@ def test_a_real_cache_moves_at_least_what_is_demanded(grid: BlockGrid, n_factors
         fetched = written = total = 0
         for _ in range(2):  # the second epoch begins with a full cache
             fetched = written = 0
-            for row in _rows_used(grid, width):
+            for row in _rows_used(grid):
                 if row not in held:
                     fetched += sizes[row[0]]
                     total += sizes[row[0]]

@@ -8,7 +8,6 @@ import pytest
 from dpmf.bench.visits import Visits
 from dpmf.engine.grid import BlockGrid
 from dpmf.kernels.misses import least_misses_reference
-from dpmf.kernels.sgd import visiting_order
 from dpmf.ratings.synthetic import make
 
 
@@ -25,15 +24,13 @@ def test_every_block_has_its_rows(grid: BlockGrid) -> None:
         assert visits.items[strip, tier] == len(set(block.items.tolist()))
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-def test_items_are_fetched_in_the_order_of_visits(grid: BlockGrid, lanes: int) -> None:
+def test_items_are_fetched_in_the_order_of_visits(grid: BlockGrid) -> None:
     visits = Visits(grid)
     for capacity in (1, 4, 10, 1000):
-        fetched = visits.fetched_items(capacity, lanes)
+        fetched = visits.fetched_items(capacity)
         for strip, tier in np.ndindex(3, 3):
             items = grid.block(strip, tier).items
-            order = items[list(visiting_order(len(items), lanes))]
-            assert fetched[strip, tier] == least_misses_reference(order, 0, capacity)
+            assert fetched[strip, tier] == least_misses_reference(items, 0, capacity)
 
 
 def test_a_step_has_every_strip_and_every_tier_once(grid: BlockGrid) -> None:

@@ -34,7 +34,6 @@ from dpmf.bench.probes import MEMORY, Bandwidth, Peaks
 from dpmf.bench.visits import Visits
 from dpmf.engine.factors import padded
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgd import lanes_for
 
 ARITHMETIC = "arithmetic"
 _MULTIPLY_ADDS = 3  # for a factor and a rating
@@ -88,7 +87,7 @@ def demand_of(visits: Visits, n_factors: int, *, packed: bool, caches: Sequence[
     expected = {}
     for place, capacity, together in _capacities(caches, n_threads):
         streamed = max(0, count * rows.rating - together)
-        fetched = _fetched(visits, rows, capacity, lanes_for(width))
+        fetched = _fetched(visits, rows, capacity)
         traffic[place] = Traffic(fetched + streamed, max(0, fetched - together))
         if place == MEMORY:
             fetched = max(fetched, _fetched_in_steps(visits, rows, together))
@@ -137,9 +136,9 @@ def _capacities(caches: Sequence[Cache], n_threads: int) -> list[tuple[str, int,
     return found
 
 
-def _fetched(visits: Visits, rows: _Rows, capacity: int, lanes: int) -> float:
+def _fetched(visits: Visits, rows: _Rows, capacity: int) -> float:
     """Return the bytes of rows that a cache fetches at least, block by block, whatever it holds when one begins."""
-    items = visits.fetched_items(-(-capacity // rows.item), lanes)
+    items = visits.fetched_items(-(-capacity // rows.item))
     return float((items * rows.item + visits.users * rows.user - capacity).clip(0).sum())
 
 

@@ -3,13 +3,11 @@
 >>> from dpmf.ratings import Ratings
 >>> grid = BlockGrid.build(Ratings.of([1, 1, 2, 2], [7, 8, 7, 8], [5, 4, 3, 2], scale=(1, 5)), size=1)
 >>> visits = Visits(grid)
->>> visits.users.tolist(), visits.items.tolist(), visits.fetched_items(1, lanes=1).tolist()
+>>> visits.users.tolist(), visits.items.tolist(), visits.fetched_items(1).tolist()
 ([[2]], [[2]], [[3]])
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.schedule import Place, tier_at
 from dpmf.engine.threads import run_tasks
 from dpmf.kernels.misses import least_misses
-from dpmf.kernels.sgd import visiting_order
 
 
 class Visits:
@@ -32,8 +29,7 @@ class Visits:
     def __init__(self, grid: BlockGrid, n_threads: int = 1) -> None:
         self.grid = grid
         self._n_threads = n_threads
-        self._orders: dict[tuple[int, int, int], NDArray[Any]] = {}
-        self._fetched: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self._fetched: dict[int, NDArray[np.int64]] = {}
         self.users, self.items = (np.zeros((grid.size, grid.size), np.int64) for _ in range(2))
 
         def count(strip: int) -> None:
@@ -44,39 +40,29 @@ class Visits:
 
         run_tasks(count, grid.size, n_threads)
 
-    def fetched_items(self, capacity: int, lanes: int) -> NDArray[np.int64]:
-        """Return how many item rows a cache fetches for each block at least, shape (T, T), if it is empty at first.
+    def fetched_items(self, capacity: int) -> NDArray[np.int64]:
+        """Return how many item rows a cache of so many rows fetches for each block at least, shape (T, T).
 
-        Args:
-            capacity: how many rows it holds.
-            lanes: of `sgd_block`, on which the order of visits depends.
+        It is empty at first, and ratings are visited in the order in which they stand.
         """
-        key = (min(capacity, int(self.items.max())), lanes)
-        if key not in self._fetched:
-            self._fetched[key] = self._count(*key)
-        return self._fetched[key]
+        capacity = min(capacity, int(self.items.max()))
+        if capacity not in self._fetched:
+            self._fetched[capacity] = self._count(capacity)
+        return self._fetched[capacity]
 
     def in_steps(self) -> list[list[Place]]:
         """Return the blocks of each step of an epoch; no two of a step share a row."""
         size = self.grid.size
         return [[Place(strip, tier_at(strip, step, 0, size)) for strip in range(size)] for step in range(size)]
 
-    def _count(self, capacity: int, lanes: int) -> NDArray[np.int64]:
+    def _count(self, capacity: int) -> NDArray[np.int64]:
         fetched = self.items.copy()  # where all fit
         too_many = np.argwhere(self.items > capacity).tolist()
 
         def count(number: int) -> None:
             strip, tier = too_many[number]
-            rows = self._order(strip, tier, lanes)
+            rows = self.grid.block(strip, tier).items
             fetched[strip, tier] = least_misses(rows, int(rows.max()) + 1, capacity)
 
         run_tasks(count, len(too_many), self._n_threads)
         return fetched
-
-    def _order(self, strip: int, tier: int, lanes: int) -> NDArray[Any]:
-        """Return the items of a block in the order in which they are visited."""
-        key = (strip, tier, lanes)
-        if key not in self._orders:
-            items = self.grid.block(strip, tier).items
-            self._orders[key] = items[np.fromiter(visiting_order(len(items), lanes), np.int64, len(items))]
-        return self._orders[key]

@@ -23,7 +23,18 @@ from numba.core import cgutils, types
 from numpy.typing import NDArray
 
 from dpmf.kernels.jit import kernel
-from dpmf.kernels.rows import FLOAT, FLOATS_PER_LINE, INT64, LINE, Row, emitted, multiply_add, rounds, spread
+from dpmf.kernels.rows import (
+    FLOAT,
+    FLOATS_PER_LINE,
+    INT64,
+    LINE,
+    LINES_PER_ROUND,
+    Row,
+    emitted,
+    multiply_add,
+    rounds,
+    spread,
+)
 
 CHAINS = (4, 6, 8, 12)  # more hide longer latencies, and fewer fit fewer registers
 AHEAD = (0, 16)  # lines
@@ -196,7 +207,7 @@ def _pass_over(
                     row.prefetch(builder.add(first, ahead), count)
                 emit(turns.index, first, count)
 
-            rounds(builder, n_lines, 1, visit)
+            rounds(builder, n_lines, LINES_PER_ROUND, 1, visit)
 
     with builder.if_else(builder.icmp_signed("==", ahead, INT64(0))) as (without, prefetched):
         with without:
