@@ -5,7 +5,8 @@
 
 `measure` runs `dpmf bench` as the machine is and, if it has AVX-512, once more with everything narrowed to AVX2: what
 Numba compiles for dpmf, and OpenBLAS for implicit (LIBMF uses AVX either way). It writes a file for each to FOLDER, so
-that files of several machines can stand there together. `table` puts all of them into pages.
+that files of several machines can stand there together. `table` puts all of them into the pages that have a place for
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ _NARROW = {
     "NUMBA_CPU_FEATURES": "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+prfchw,+sse4.2,-avx512f",
     "OPENBLAS_CORETYPE": "Haswell",
 }
-_TITLE = "| processor | factors | dpmf | LIBMF | ratio | 16-bit, ratio | 2 threads over 1 | of the limit | implicit |"
+_TITLES = {
+    "speeds": (
+        *("processor", "factors", "dpmf", "LIBMF", "ratio", "16-bit", "ratio", "2 threads over 1", "copying, 2 over 1"),
+        *("of the limit", "implicit"),
+    ),
+    "times": ("processor", "factors", "items", "measured", "arithmetic", "L1", "L2", "L3", "memory"),
+}
 
 
 def main() -> None:
@@ -48,10 +55,12 @@ def main() -> None:
     if arguments.command == "measure":
         _measure(arguments)
         return
-    table = _table([json.loads(path.read_text()) for path in sorted(arguments.folder.glob("*.json"))])
-    print(table)
-    for page in arguments.page:
-        put_block(page, "processors", table)
+    results = [json.loads(path.read_text()) for path in sorted(arguments.folder.glob("*.json"))]
+    for name, table in (("processors", _speeds(results)), ("times", _times(results))):
+        print(table)
+        for page in arguments.page:
+            if f"<!-- begin: {name} -->" in page.read_text():
+                put_block(page, name, table)
 
 
 def _measure(arguments: argparse.Namespace) -> None:
@@ -94,32 +103,59 @@ def _processor() -> tuple[str, bool]:
     return f"{name} ({llvm.get_host_cpu_name()})", bool(llvm.get_host_cpu_features().get("avx512f"))
 
 
-def _table(results: list[dict[str, Any]]) -> str:
-    lines = [_TITLE, "|" + "---|" * (_TITLE.count("|") - 1)]
-    for one in results:
-        lines += [f"| {one['processor']}, {one['vectors']} | {' | '.join(_cells(row))} |" for row in one["rows"]]
-    return "\n".join(lines)
+def _speeds(results: list[dict[str, Any]]) -> str:
+    return _table("speeds", [[_name(one), *_speeds_of(row)] for one in results for row in one["rows"]])
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
-    ours, packed, theirs = (
-        row[f"{name}updates_per_second"] / 1e6 if row.get(f"{name}updates_per_second") else None
-        for name in ("", "bfloat16_", "libmf_")
-    )
-    assert ours is not None
-    assert packed is not None
-    ratios = ["–", "–"] if theirs is None else [f"{ours / theirs:.1f}", f"{packed / theirs:.1f}"]
+def _speeds_of(row: dict[str, Any]) -> list[str]:
+    ours, packed = (row[f"{name}updates_per_second"] / 1e6 for name in ("", "bfloat16_"))
+    theirs = row["libmf_updates_per_second"] and row["libmf_updates_per_second"] / 1e6
+    race, gains = row["als_over_implicit"], row["copy_over_one_thread"].values()
     digits = 0 if ours >= 50 else 1
-    race = row["als_over_implicit"]
+
+    def text(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
     return [
         str(row["factors"]),
-        f"{ours:.{digits}f}",
-        "–" if theirs is None else f"{theirs:.{digits}f}",
-        *ratios,
-        f"{row['over_one_thread']:.2f}",
-        f"{row['roofline_ratio']:.2f}",
-        "" if race is None else f"{race:.1f}",
+        text(ours, digits),
+        text(theirs, digits),
+        text(theirs and ours / theirs, 1),
+        text(packed, digits),
+        text(theirs and packed / theirs, 1),
+        text(row["over_one_thread"], 2),
+        f"{min(gains):.2f}–{max(gains):.2f}",
+        text(row["roofline_ratio"], 2),
+        text(race, 1),
     ]
+
+
+def _times(results: list[dict[str, Any]]) -> str:
+    return _table(
+        "times",
+        [
+            [_name(one), str(row["factors"]), items, *_nanoseconds_of(row, kind)]
+            for one in results
+            for row in one["rows"]
+            for items, kind in (("float32", ""), ("16 bits", "bfloat16_"))
+        ],
+    )
+
+
+def _nanoseconds_of(row: dict[str, Any], kind: str) -> list[str]:
+    """Return how long an update takes on each thread, and the least that every part can take."""
+    seconds = row[f"{kind}seconds_per_update"]
+    places = [1 / row[f"{kind}updates_per_second"], *(seconds.get(place) for place in _TITLES["times"][4:])]
+    return ["" if one is None else f"{one * row['threads'] * 1e9:.1f}" for one in places]
+
+
+def _name(result: dict[str, Any]) -> str:
+    return f"{result['processor']}, {result['vectors']}"
+
+
+def _table(name: str, rows: list[list[str]]) -> str:
+    lines = [_TITLES[name], ["---"] * len(_TITLES[name]), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":
