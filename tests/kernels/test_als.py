@@ -11,8 +11,6 @@ from dpmf.kernels.als import (
     add_gramian_reference,
     observed_error,
     observed_error_reference,
-    solve_observed,
-    solve_observed_reference,
     solve_rated,
     solve_rated_reference,
 )
@@ -55,21 +53,6 @@ def test_rated_rows_equal_the_closed_form(width: int, exponent: float) -> None:
         errors = values[own] - MEAN - c[columns[own]] - expected[0] - V[columns[own]] @ expected[1:]
         expected_squared += float((errors**2).sum())
     assert squared == pytest.approx(expected_squared, rel=1e-3)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_observed_rows_equal_the_closed_form(width: int) -> None:
-    columns, weights, V, _ = problem(width)
-    gramian = V.astype(np.float64).T @ V
-    U = np.full((5, width), 9, np.float32)
-    objective = solve_observed(Csr(INDPTR, columns, weights), 0, 5, V, gramian, RIDGE_U, U)
-    expected_objective = 0.0
-    for i in range(5):
-        own = slice(INDPTR[i], INDPTR[i + 1])
-        expected = solve_observed_reference(columns[own], weights[own], V, gramian, RIDGE_U)
-        np.testing.assert_allclose(U[i], expected, rtol=1e-3, atol=1e-4)
-        expected_objective += full_objective(columns[own], weights[own], V, expected)
-    assert objective == pytest.approx(expected_objective, rel=1e-4)
 
 
 def full_objective(

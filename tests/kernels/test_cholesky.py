@@ -34,6 +34,16 @@ def test_products_equal_the_reference(width: int, count: int, negative: bool) ->
     assert (before == C).all()  # nothing else was touched
 
 
+def test_the_width_of_a_strip_changes_no_bit() -> None:
+    rng = np.random.default_rng(0)
+    B, Z = (rng.normal(size=(40, 208)).astype(np.float32) for _ in range(2))
+    whole, piecewise = np.zeros((4, 208), np.float32), np.zeros((4, 208), np.float32)
+    add_products(B, 0, 4, Z, 0, 40, whole, 0, 0, 208, False)
+    for first in range(0, 208, 16):
+        add_products(B, 0, 4, Z, 0, 40, piecewise, 0, first, first + 16, False)
+    assert whole.tobytes() == piecewise.tobytes()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_elimination_makes_the_cholesky_factor(width: int) -> None:
     Z = np.random.default_rng(width).normal(size=(2 * width, width))

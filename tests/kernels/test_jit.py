@@ -8,7 +8,7 @@ import numba
 import pytest
 
 from dpmf.kernels.blocks import fill_strip
-from dpmf.kernels.jit import fast_kernel, kernel
+from dpmf.kernels.jit import fast_kernel, has_many_registers, kernel
 from dpmf.kernels.sgd import sgd_block
 
 
@@ -24,6 +24,16 @@ def test_a_kernel_keeps_the_order_of_floating_point_operations() -> None:
 def test_a_fast_kernel_may_reorder_them() -> None:
     """Shows that the test above can fail."""
     assert fast_kernel(function("lambda a, b: (a + b) - a"))(1e16, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("features", "many"), [("+avx2,+fma,-avx512f", False), ("+avx2", False), ("+avx2,+avx512f", True), ("", False)]
+)
+def test_registers_are_those_of_the_cpu_that_is_compiled_for(
+    monkeypatch: pytest.MonkeyPatch, features: str, many: bool
+) -> None:
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    assert has_many_registers() == many
 
 
 @pytest.mark.parametrize("compiled", [sgd_block, fill_strip])

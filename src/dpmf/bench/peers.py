@@ -38,12 +38,12 @@ print("RESULT", json.dumps(seconds))
 """
 _RACE_PROGRAM = "import implicit.cpu.als, dpmf.bench.race as one; one.main()"  # the peer first: it may be missing
 
-# Exact solutions take time with the square of the factors for a rating, and with the cube for a user or an item. The
-# first three keep a race on one core to about a minute, whatever the data. The last is for slow machines only: who is
-# ahead depends on how many iterations there are.
+# The first three keep a race on one core to about a minute, whatever the data. The products are those of exact
+# solutions, which dpmf once made: it makes fewer now, but races over the same ratings can be compared. The last is for
+# slow machines only: who is ahead depends on how many iterations there are.
 MOST_RACING_FACTORS = 256
 _MOST_RATINGS = 1_200_000
-_MOST_PRODUCTS = 5e10  # in an iteration of dpmf
+_MOST_PRODUCTS = 5e10  # in an iteration of exact solutions
 _MOST_SECONDS = 120.0
 _RACE_FIGURES = (
     "implicit_ratings",

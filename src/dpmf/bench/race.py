@@ -3,7 +3,7 @@
 An iteration each, so that a busy machine is busy for both; preparation (transposing, compiling, reading) is not
 counted for either. Both start from random factors of their own and minimise the same function, which is measured by
 the same code. An iteration of implicit takes three steps of conjugate gradients per row, its default, and one of dpmf
-solves exactly: so not iterations are compared but the time to the same objective.
+as many steps of another kind as a row needs: so not iterations are compared but the time to the same objective.
 
 >>> fast, slow = [Point(1.0, 50.0), Point(2.0, 40.0)], [Point(3.0, 60.0), Point(6.0, 45.0)]
 >>> Race(fast, slow).meeting()

@@ -3,19 +3,15 @@
 Rows are users and columns items, or the other way round with the ratings transposed. For one row with ratings r_j of
 columns j, `solve_rated` minimises over (b, u)
 
-    Σ_j (r_j - mean - c_j - b - u·v_j)² + n^exponent (ridge_b b² + ridge_u ‖u‖²),    n the number of its ratings,
+    Σ_j (r_j - mean - c_j - b - u·v_j)² + n^exponent (ridge_b b² + ridge_u ‖u‖²),    n the number of its ratings.
 
-and `solve_observed`, for one row with weights w_j of the columns that it was observed with, minimises over u
-
-    Σ_j (1 + w_j) (1 - u·v_j)² + Σ_others (u·v)² + ridge ‖u‖²,
-
-where all columns enter through their Gramian V'V. Factor rows have a multiple of 16 columns. Every row is solved by
-itself, so the result does not depend on how rows are shared out.
+Factor rows have a multiple of 16 columns. Every row is solved by itself, so the result does not depend on how rows are
+shared out. `add_gramian` and `observed_error` are what the objective of observations is made of, which
+`dpmf.kernels.conjugate` minimises.
 
 >>> import numpy as np
->>> V = np.eye(2)
->>> solve_observed_reference(np.array([0]), np.array([1.0]), V, V.T @ V, ridge=1.0).round(3).tolist()
-[0.667, 0.0]
+>>> add_gramian_reference(np.array([[1.0, 2.0]])).tolist()
+[[1.0, 2.0], [2.0, 4.0]]
 """
 
 from __future__ import annotations
@@ -28,12 +24,11 @@ from numpy.typing import NDArray
 from dpmf.kernels.cholesky import ROWS_PER_STRIP, add_products, copy_line, dot_lines, eliminate
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
-from dpmf.kernels.ridge import Penalties, solve_people_reference
-from dpmf.kernels.rows import FLOATS_PER_LINE
+from dpmf.kernels.ridge import RESOLUTION, Penalties, solve_people_reference
+from dpmf.kernels.rows import FLOATS_PER_LINE, aligned_rows
 
 _PANEL = 64  # factor rows brought together at a time: with 64 factors they take a third of a first-level cache
 _GRAMIAN_ROWS = 512  # summed in single precision before they are added up in double
-_RESOLUTION = 1e-6  # a ridge below this part of the mean of the diagonal would be lost in single precision
 
 
 @fast_kernel
@@ -55,8 +50,8 @@ def solve_rated(
     indptr, columns, values = rated
     ridge_b, ridge_u, exponent = penalties
     width = V.shape[1]
-    A, Z = _aligned(width, width + FLOATS_PER_LINE), _aligned(_PANEL, width)
-    right, B = _aligned(ROWS_PER_STRIP, width), _aligned(_PANEL, FLOATS_PER_LINE)
+    A, Z = aligned_rows(width, width + FLOATS_PER_LINE), aligned_rows(_PANEL, width)
+    right, B = aligned_rows(ROWS_PER_STRIP, width), aligned_rows(_PANEL, FLOATS_PER_LINE)
     nothing = np.zeros(A.shape, np.float32)
     B[:] = np.float32(0)
     B[:, 1] = np.float32(1)
@@ -78,8 +73,8 @@ def solve_rated(
                 e_sum += e
                 e_squared += e * e
                 B[r, 0] = e
-                _copy_row(V, j, Z, r, np.float32(1))
-            _add_gramian(Z, Z, count, A)
+                _copy_row(V, j, Z, r)
+            _add_gramian(Z, count, A)
             add_products(B, 0, 0, Z, 0, count, right, 0, 0, width, False)
         scale = np.float64(n) ** exponent
         ridge = _add_ridge(A, ridge_u * scale)
@@ -99,59 +94,10 @@ def solve_rated(
 
 
 @fast_kernel
-def solve_observed(
-    observed: Csr,
-    start: int,
-    stop: int,
-    V: NDArray[np.float32],
-    gramian: NDArray[np.float64],
-    ridge: float,
-    U: NDArray[np.float32],  # out
-) -> float:
-    """Solve for rows start..stop-1 and return the sum of their objectives; a row without observations gets zeros.
-
-    The values of `observed` are the weights w_j. The slow equivalent, for one row, is `solve_observed_reference`.
-    """
-    indptr, columns, weights = observed
-    width = V.shape[1]
-    A, common = _aligned(width, width + FLOATS_PER_LINE), _aligned(width, width + FLOATS_PER_LINE)
-    Z, weighted = _aligned(_PANEL, width), _aligned(_PANEL, width)
-    right, B = _aligned(ROWS_PER_STRIP, width), _aligned(_PANEL, FLOATS_PER_LINE)
-    common[:] = np.float32(0)
-    for a in range(width):
-        for k in range(width):
-            common[a, k] = np.float32(gramian[a, k])
-    B[:] = np.float32(0)
-    objective = 0.0
-    for i in range(start, stop):
-        if indptr[i] == indptr[i + 1]:
-            U[i] = np.float32(0)
-            continue
-        _copy_upper(common, A)
-        right[:] = np.float32(0)  # Σ (1 + w_j) v_j
-        for first in range(indptr[i], indptr[i + 1], _PANEL):
-            count = min(indptr[i + 1] - first, _PANEL)
-            for r in range(count):
-                j, w = columns[first + r], weights[first + r]
-                B[r, 0] = np.float32(1) + w
-                objective += B[r, 0]
-                _copy_row(V, j, Z, r, np.float32(1))
-                _copy_row(V, j, weighted, r, w)
-            _add_gramian(weighted, Z, count, A)
-            add_products(B, 0, 0, Z, 0, count, right, 0, 0, width, False)
-        _add_ridge(A, ridge)
-        _factorize(A, right)
-        for k in range(width):
-            objective -= np.float64(A[k, width]) * np.float64(A[k, width])
-        _substitute(A, np.float32(0), U[i])
-    return objective
-
-
-@fast_kernel
 def add_gramian(V: NDArray[np.float32], start: int, stop: int, gramian: NDArray[np.float64]) -> None:
     """Add Σ v v' over rows start..stop-1 to gramian (out), shape (width, width)."""
     width = V.shape[1]
-    part = _aligned(width, width)
+    part = aligned_rows(width, width)
     for first in range(start, stop, _GRAMIAN_ROWS):
         count = min(stop - first, _GRAMIAN_ROWS)
         part[:] = np.float32(0)
@@ -185,19 +131,11 @@ def observed_error(
 
 
 @fast_kernel
-def _aligned(n_rows: int, width: int) -> NDArray[np.float32]:
-    """Return an array that begins on a cache line, where vectors are read and written at full speed."""
-    raw = np.empty(n_rows * width + FLOATS_PER_LINE, np.float32)
-    offset = -(raw.ctypes.data // 4) % FLOATS_PER_LINE
-    return raw[offset : offset + n_rows * width].reshape(n_rows, width)
-
-
-@fast_kernel
-def _copy_row(V: NDArray[np.float32], j: int, Z: NDArray[np.float32], r: int, factor: np.float32) -> None:
-    """Write row j of V, times a factor, to row r of Z (out)."""
+def _copy_row(V: NDArray[np.float32], j: int, Z: NDArray[np.float32], r: int) -> None:
+    """Write row j of V to row r of Z (out)."""
     width = V.shape[1]
     for k in range(0, width, FLOATS_PER_LINE):
-        copy_line(V, np.int64(j) * width + k, Z, r * width + k, factor)
+        copy_line(V, np.int64(j) * width + k, Z, r * width + k, np.float32(1))
 
 
 @fast_kernel
@@ -210,11 +148,11 @@ def _copy_upper(source: NDArray[np.float32], A: NDArray[np.float32]) -> None:
 
 
 @fast_kernel
-def _add_gramian(B: NDArray[np.float32], Z: NDArray[np.float32], count: int, A: NDArray[np.float32]) -> None:
-    """Add Σ_r B[r]' Z[r] over the first rows to the upper triangle of A (out); what is below it has no meaning."""
+def _add_gramian(Z: NDArray[np.float32], count: int, A: NDArray[np.float32]) -> None:
+    """Add Σ_r Z[r]' Z[r] over the first rows to the upper triangle of A (out); what is below it has no meaning."""
     width = Z.shape[1]
     for a in range(0, width, ROWS_PER_STRIP):
-        add_products(B, 0, a, Z, 0, count, A, a, a - a % FLOATS_PER_LINE, width, False)
+        add_products(Z, 0, a, Z, 0, count, A, a, a - a % FLOATS_PER_LINE, width, False)
 
 
 @fast_kernel
@@ -223,7 +161,7 @@ def _add_ridge(A: NDArray[np.float32], ridge: float) -> float:
     total = 0.0
     for k in range(len(A)):
         total += A[k, k]
-    ridge = max(ridge, _RESOLUTION * total / len(A))
+    ridge = max(ridge, RESOLUTION * total / len(A))
     for k in range(len(A)):
         A[k, k] += np.float32(ridge)
     return ridge
@@ -271,15 +209,6 @@ def solve_rated_reference(
     scale = float(len(columns)) ** penalties.exponent
     scaled = Penalties(penalties.bias * scale, penalties.factors * scale, exponent=0.0)
     return solve_people_reference(columns, values, V, c, mean, scaled)
-
-
-def solve_observed_reference(
-    columns: NDArray[Any], weights: NDArray[Any], V: NDArray[Any], gramian: NDArray[Any], ridge: float
-) -> NDArray[np.float64]:
-    """Return u of one row, by NumPy's solver."""
-    Z = V[columns].astype(np.float64)
-    A = gramian + Z.T @ (weights[:, None] * Z) + ridge * np.eye(V.shape[1])
-    return np.asarray(np.linalg.solve(A, Z.T @ (1.0 + weights)))
 
 
 def add_gramian_reference(V: NDArray[Any]) -> NDArray[np.float64]:

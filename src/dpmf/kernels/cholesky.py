@@ -1,7 +1,8 @@
 """The inner loops of a Cholesky solver, in explicit vectors of sixteen floats ("lines").
 
-Normal equations and their Cholesky factors are both made of C ← C ± Σ_r B[r]' Z[r]. A strip of C of four rows and up
-to six lines stays in registers while r runs, so that a product costs one instruction and hardly a load. As in
+Normal equations and their Cholesky factors are both made of C ← C ± Σ_r B[r]' Z[r]. A strip of C of four rows and as
+many lines as there is room for stays in registers while r runs, so that a product costs one instruction and hardly a
+load. As in
 `dpmf.kernels.rows` the instructions are spelt out in LLVM's portable vector form.
 
 >>> import numpy as np
@@ -25,11 +26,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numpy.typing import NDArray
 
-from dpmf.kernels.jit import kernel
+from dpmf.kernels.jit import has_many_registers, kernel
 from dpmf.kernels.rows import FLOAT, FLOATS_PER_LINE, INT64, LINE, across, emitted, multiply_add, spread
 
 ROWS_PER_STRIP = 4
-_LINES_PER_STRIP = 6  # four times six sums and their operands fill 32 registers
+# Four times six sums and their operands fill the 32 registers of AVX-512. With AVX2 a line takes two of sixteen, and
+# sums of one line are all there is room for. Every element is summed in the same order, so no bit depends on it.
+_LINES_PER_STRIP = 6 if has_many_registers() else 1
+_LINES_PER_PIECE = 6  # of an elimination, on any CPU: the first piece is scaled by roots that are not rounded yet
 _LEAST_PIVOT = 1e-30
 
 
@@ -81,9 +85,9 @@ def eliminate(A: NDArray[np.float32], a: int) -> None:
     width = A.shape[1]
     lines = (width - first) // FLOATS_PER_LINE
     start = a * width + first
-    _eliminate_head(A, start, width, a - first, start, min(lines, _LINES_PER_STRIP))
-    for line in range(_LINES_PER_STRIP, lines, _LINES_PER_STRIP):
-        count = min(lines - line, _LINES_PER_STRIP)
+    _eliminate_head(A, start, width, a - first, start, min(lines, _LINES_PER_PIECE))
+    for line in range(_LINES_PER_PIECE, lines, _LINES_PER_PIECE):
+        count = min(lines - line, _LINES_PER_PIECE)
         _eliminate_tail(A, start, width, a - first, start + line * FLOATS_PER_LINE, count)
 
 
@@ -138,7 +142,7 @@ def _add_to_strip(
     lines: Any,
     negative: Any,
 ) -> Any:
-    """Add products to a strip of one to six lines; arrays are given by where to begin and the step to the next row."""
+    """Add products to a strip of a few lines; arrays are given by where to begin and the step to the next row."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         b = _place(context, builder, B, args[0], args[1])
@@ -148,7 +152,7 @@ def _add_to_strip(
         def emit(width: int) -> None:
             _emit_products(builder, (b, args[2]), (z, args[5]), args[6], (c, args[9]), width, args[11])
 
-        _for_each_width(builder, args[10], emit)
+        _for_each_width(builder, args[10], _LINES_PER_STRIP, emit)
         return context.get_dummy_value()
 
     number = types.int64
@@ -186,9 +190,11 @@ def _elimination(head: bool) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             diagonal = _place(context, builder, A, args[0], builder.add(args[1], args[3]))
             piece = _place(context, builder, A, args[0], args[4])
-            _for_each_width(
-                builder, args[5], lambda width: _emit_elimination(builder, diagonal, piece, args[2], width, head)
-            )
+
+            def emit(width: int) -> None:
+                _emit_elimination(builder, diagonal, piece, args[2], width, head)
+
+            _for_each_width(builder, args[5], _LINES_PER_PIECE, emit)
             return context.get_dummy_value()
 
         number = types.int64
@@ -229,11 +235,11 @@ def _emit_elimination(builder: Any, diagonal: Any, piece: Any, step: Any, width:
         rows.append(row)
 
 
-def _for_each_width(builder: Any, lines: Any, emit: Callable[[int], None]) -> None:
-    """Emit one variant for every number of lines a strip can have, and the choice between them."""
+def _for_each_width(builder: Any, lines: Any, most: int, emit: Callable[[int], None]) -> None:
+    """Emit one variant for every number of lines up to the most there can be, and the choice between them."""
     after = builder.append_basic_block("done")
     choice = builder.switch(lines, after)
-    for width in range(1, _LINES_PER_STRIP + 1):
+    for width in range(1, most + 1):
         block = builder.append_basic_block(f"lines_{width}")
         choice.add_case(INT64(width), block)
         builder.position_at_end(block)

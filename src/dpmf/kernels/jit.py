@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import binding
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,6 +26,17 @@ def kernel(function: Function) -> Function:
 def fast_kernel(function: Function) -> Function:
     """Compile a loop in which the compiler may reorder sums; its inputs must be finite."""
     return _compiled(function, fastmath=True)
+
+
+def has_many_registers() -> bool:
+    """Return whether kernels are compiled for 32 registers of sixteen floats each (AVX-512).
+
+    It may decide how much a kernel does at a time, never in which order it adds up.
+    """
+    asked_for: str | None = numba.config.CPU_FEATURES  # type: ignore[attr-defined]  # NUMBA_CPU_FEATURES
+    if asked_for is not None:
+        return "+avx512f" in asked_for.split(",")
+    return bool(binding.get_host_cpu_features().get("avx512f"))
 
 
 def _compiled(function: Function, *, fastmath: bool) -> Function:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
 
+RESOLUTION = 1e-6  # a ridge below this part of the mean of the diagonal would be lost in single precision
 _RATINGS_AT_ONCE = 4  # ratings per pass: a matrix entry is loaded and stored once for four products
 
 

@@ -24,6 +24,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from dpmf.kernels.jit import kernel
+
 FLOATS_PER_LINE = 16
 LINES_IN_REGISTERS = (1, 2, 3, 4, 6, 8)
 LINES_PER_ROUND = 4
@@ -54,6 +56,14 @@ def unpack(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     lines = words.reshape(len(words), -1, FLOATS_PER_LINE)
     pairs = np.stack([lines << np.uint32(16), lines & np.uint32(_UPPER)], axis=2)
     return np.ascontiguousarray(pairs).view(np.float32).reshape(len(words), -1)
+
+
+@kernel
+def aligned_rows(n_rows: int, width: int) -> NDArray[np.float32]:
+    """Return an array that begins on a cache line, where vectors are read and written at full speed."""
+    raw = np.empty(n_rows * width + FLOATS_PER_LINE, np.float32)
+    offset = -(raw.ctypes.data // 4) % FLOATS_PER_LINE
+    return raw[offset : offset + n_rows * width].reshape(n_rows, width)
 
 
 def emitted(function: Any) -> Any:

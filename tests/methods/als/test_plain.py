@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from dpmf.engine.factors import factor_rows
 from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.als import solve_observed, solve_rated
+from dpmf.kernels.als import solve_rated
 from dpmf.kernels.ridge import Penalties
+from dpmf.methods.als.half_step import improve_rows
 from dpmf.methods.als.plain import (
     Factorization,
     factorize_observations,
@@ -107,11 +108,38 @@ def test_the_objective_never_rises_between_half_steps_for_observations() -> None
     values = []
     for _ in range(6):
         for side, others, rows in ((users, V, U), (items, U, V)):
-            gramian = others.astype(np.float64).T @ others
-            solve_observed(side.csr, 0, side.n_rows, others, gramian, 0.5, rows)
+            improve_rows(side, others, rows, 0.5, n_threads=1)
             values.append(observations_objective(DATA, U[:, :6], V[:, :6], regularization=0.5))
     assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(values))
     assert values[-1] < 0.9 * values[0]
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 40.0])
+def test_observations_follow_exact_solutions(alpha: float) -> None:
+    ratings, n_epochs, ridge = make(300, 120), 15, 0.1
+    found = factorize_observations(ratings, n_factors=8, n_epochs=n_epochs, regularization=ridge, alpha=alpha)
+    start = factorize_observations(ratings, n_factors=8, n_epochs=1, regularization=ridge, alpha=alpha)
+    weights = alpha * dense(ratings, ratings.values)
+    preference = (weights > 0).astype(np.float64)
+    U, V = start.user_factors.astype(np.float64), start.item_factors.astype(np.float64)
+    for _ in range(n_epochs - 1):
+        U = exact_rows(preference, weights, V, ridge)
+        V = exact_rows(preference.T, weights.T, U, ridge)
+    expected, objective = (
+        observations_objective(ratings, *pair, regularization=ridge, alpha=alpha)
+        for pair in ((U.astype(np.float32), V.astype(np.float32)), (found.user_factors, found.item_factors))
+    )
+    assert objective < 1.001 * expected
+
+
+def exact_rows(
+    preference: NDArray[np.float64], weights: NDArray[np.float64], others: NDArray[np.float64], ridge: float
+) -> NDArray[np.float64]:
+    """Return the minimum of the objective over one side."""
+    gramian = others.T @ others + ridge * np.eye(others.shape[1])
+    A = gramian + np.einsum("ij,jk,jl->ikl", weights, others, others, optimize=True)
+    right = ((1 + weights) * preference) @ others
+    return np.asarray(np.linalg.solve(A, right[:, :, None])[:, :, 0])
 
 
 @pytest.mark.parametrize("weighted", [False, True])

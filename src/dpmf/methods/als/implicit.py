@@ -25,7 +25,7 @@ NO_RATINGS = Scale(0.0, 1.0)
 
 
 def fit_implicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str, Any], options: RunOptions) -> Model:
-    """Return a model of exact factors of what people have, or, without factors, of the share who have an item.
+    """Return a model of factors of what people have, or, without factors, of the share who have an item.
 
     Args:
         ratings: everything that people have.

@@ -1,20 +1,22 @@
-"""Alternating least squares without privacy, for ratings and for observations. Every half-step is solved exactly.
+"""Alternating least squares without privacy, for ratings and for observations.
 
-Users and items take turns: with one side held, the other's rows are independent problems of ridge regression, each
-solved by a Cholesky factorization. So the objective never rises, and the same seed gives the same bits for any number
-of threads.
+Users and items take turns: with one side held, the other's rows are independent problems of ridge regression. So the
+objective never rises, and the same seed gives the same bits for any number of threads.
 
 `factorize_ratings` predicts a rating as mean + b_i + c_j + u_i·v_j and minimises, over all ratings,
 
     Σ (r - prediction)² + Σ_i n_i^e (λ_b b_i² + λ ‖u_i‖²) + Σ_j n_j^e (λ_b c_j² + λ ‖v_j‖²),
 
 n being numbers of ratings. Zhou et al. (2008) weigh by the number itself, e = 1; a power of it in between serves users
-of few ratings and of many alike, and the λ that is best then is nearly the same for small and large data.
+of few ratings and of many alike, and the λ that is best then is nearly the same for small and large data. Every row is
+solved exactly, by a Cholesky factorization.
 
 `factorize_observations` (Hu, Koren and Volinsky, 2008) has no biases and no missing pairs: what was observed is a 1
 with confidence 1 + w, everything else a 0 with confidence 1. It minimises, over all pairs of a user and an item,
 
     Σ confidence (preference - u_i·v_j)² + λ (Σ_i ‖u_i‖² + Σ_j ‖v_j‖²).
+
+Every row takes a few steps of conjugate gradients from where it is: see `dpmf.kernels.conjugate`.
 
 >>> from dpmf.ratings.synthetic import make
 >>> result = factorize_ratings(make(50, 40), n_factors=4, n_epochs=5, n_threads=1)
@@ -36,10 +38,11 @@ from numpy.typing import NDArray
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
 from dpmf.engine.factors import factor_rows, fill_randomly
 from dpmf.engine.sparse import SparseRows
-from dpmf.engine.threads import run_tasks, thread_count
+from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.als import add_gramian, observed_error, solve_observed, solve_rated
+from dpmf.kernels.als import observed_error, solve_rated
 from dpmf.kernels.ridge import Penalties
+from dpmf.methods.als.half_step import gramian_of, improve_rows
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
 from dpmf.methods.snapshots import fingerprint_of, restore, save, snapshots_of
@@ -54,7 +57,6 @@ MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for do
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
 _INITIAL_SD = 0.1
-_GRAMIAN_TASKS = 32  # from the data alone, so that any number of threads adds up the same parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,17 +200,9 @@ def factorize_observations(
     V = _initial(ratings, items, n_factors, _INITIAL_SD, seed)
     V[np.diff(items.indptr) > 0, :n_factors] += _INITIAL_SD  # a direction in common: popularity is found at once
 
-    def solve(side: SparseRows, others: Array, factors: Array) -> float:
-        gramian = _gramian(others, threads)
-
-        def work(start: int, stop: int) -> float:
-            return solve_observed(side.csr, start, stop, others, gramian, regularization, factors)
-
-        return side.visit(work, threads) + regularization * float(np.trace(gramian))
-
     def epoch() -> float:
-        solve(users, V, U)
-        return solve(items, U, V) / len(ratings)
+        improve_rows(users, V, U, regularization, threads)
+        return improve_rows(items, U, V, regularization, threads) / len(ratings)
 
     settings = {
         "name": "als of observations", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
@@ -237,7 +231,7 @@ def observations_objective(
     threads = thread_count(n_threads)
     users = _observed(ratings, alpha, weights)
     U, V = _padded(user_factors, ratings.n_users), _padded(item_factors, ratings.n_items)
-    ours, theirs = _gramian(U, threads), _gramian(V, threads)
+    ours, theirs = gramian_of(U, threads), gramian_of(V, threads)
 
     def work(start: int, stop: int) -> float:
         return observed_error(users.csr, start, stop, U, V)
@@ -294,18 +288,6 @@ def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | Non
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InvalidArgument("weights must be numbers, 0 or more: ratings below 0 need weights of their own")
     return SparseRows.by_user(ratings).with_values(weights)
-
-
-def _gramian(rows: Array, n_threads: int) -> NDArray[np.float64]:
-    """Return Σ v v' over all rows, the same for any number of threads."""
-    bounds = np.linspace(0, len(rows), _GRAMIAN_TASKS + 1).astype(np.int64)
-    parts = np.zeros((_GRAMIAN_TASKS, rows.shape[1], rows.shape[1]))
-
-    def work(task: int) -> None:
-        add_gramian(rows, bounds[task], bounds[task + 1], parts[task])
-
-    run_tasks(work, _GRAMIAN_TASKS, n_threads)
-    return np.asarray(parts.sum(axis=0))
 
 
 def _padded(factors: Array, n_rows: int) -> Array:
