@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als_implicit import solve_implicit
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.ridge import Penalties, solve_people
+from dpmf.kernels.ridge import Penalties, solve_people, solve_person
 from dpmf.kernels.scores import NEVER
 from dpmf.model.ranking import Ranking
 from dpmf.model.release import LEAST_RIDGE, Release
@@ -184,8 +184,24 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
         raise InvalidArgument(f"none of the rated items is in the catalogue (the first is {unknown[0]!r})")
     items = np.array(sorted(known), np.int32)
     values = np.array([known[item] for item in items.tolist()], np.float32)
-    biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
-    return Person(release, float(biases[0]), factors[0], items, tuple(unknown), release.weigh(values))
+    bias, factors = _fit(release, items, values)
+    return Person(release, bias, factors, items, tuple(unknown), release.weigh(values))
+
+
+def _fit(release: Release, items: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
+    """Return what `fold_in_many` fits to one person, up to rounding: loading its kernel takes longer than the fit."""
+    if release.is_implicit or not release.predicts:
+        biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
+        return float(biases[0]), factors[0]
+    of_items = release.item_factors, release.item_biases, release.mean
+    with np.errstate(over="ignore", invalid="ignore"):
+        solved = solve_person(items, values, *of_items, _penalties(release)).astype(np.float32)
+    return float(solved[0]), solved[1:]
+
+
+def _penalties(release: Release) -> Penalties:
+    ridge = release.ridge
+    return Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
 
 
 def fold_in_many(
@@ -207,8 +223,7 @@ def fold_in_many(
         return biases, factors
     chunk = 256
 
-    rated, ridge = Csr(indptr, items, values), release.ridge
-    penalties = Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
+    rated, penalties = Csr(indptr, items, values), _penalties(release)
     owned_items = release.implicit_items if release.is_implicit else None  # computed once, before threads start
 
     def solve(task: int) -> None:

@@ -1,0 +1,40 @@
+"""What commands for one person leave unloaded: loading it would take longer than all they compute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dpmf.model import Ranking, Release
+
+HEAVY = ("numba", "llvmlite", "scipy", "dp_accounting", "duckdb", "pandas", "pyarrow", "matplotlib", "cryptography")
+COMMANDS = """
+import sys
+from dpmf.cli import main
+for release in ("rates", "ranks", "both"):
+    for words in ("recommend {} --ratings mine.csv --exclude-genre Space", "similar {} 2"):
+        sys.argv = ["dpmf", *words.format(release).split(), "--json"]
+        main()
+print(sorted(set(HEAVY) & set(sys.modules)))
+"""
+
+
+def test_one_persons_recommendations_load_no_compiler_and_no_database(
+    release_folder: Path, ranking_of: Callable[..., Ranking]
+) -> None:
+    loaded = Release.load(release_folder)
+    n_items = len(loaded.items)
+    nothing = np.zeros((n_items, 0), np.float32), np.zeros(n_items, np.float32)
+    loaded.save("rates")
+    replace(loaded, ranking=ranking_of(n_items)).save("both")
+    replace(loaded, ranking=ranking_of(n_items), item_factors=nothing[0], item_biases=nothing[1]).save("ranks")
+    Path("mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,4\n")
+    program = f"HEAVY = {HEAVY}\n{COMMANDS}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    *answers, loaded_modules = done.stdout.splitlines()
+    assert (len(answers), loaded_modules, done.stderr) == (6, "[]", "")
