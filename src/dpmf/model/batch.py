@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.csr import Csr, CsrPattern
-from dpmf.kernels.scores import NEVER, find_best_items, predict_pairs, score_tile
+from dpmf.kernels.scores import NEVER, predict_pairs, score_tile
 from dpmf.kernels.sort import rows_ascend
 from dpmf.model.person import Recommendation, as_recommendation
 from dpmf.model.ranking import Ranking
 from dpmf.model.release import Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, select_best
 
-_PEOPLE_PER_TASK = 64
+_PEOPLE_PER_TASK = 96  # a multiple of the people that are scored at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,13 +106,15 @@ def recommend_many(
         offsets[~filters.allowed] = 2 * NEVER
     of_lists = Filters(limit=filters.limit)  # what the offsets do not express
 
-    release.columns  # noqa: B018  (computed once, before threads start)
+    release.tiles if filters.limit is None else release.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
+        from dpmf.kernels.best_items import find_best_items  # the compiler's own types: not needed for one person
+
         first = task * _PEOPLE_PER_TASK
         last = min(first + _PEOPLE_PER_TASK, n_people)
         if filters.limit is None:
-            find_best_items(factors, release.columns, offsets, seen, first, last, best_items, best_scores)
+            find_best_items(factors, release.tiles, offsets, seen, first, last, best_items, best_scores)
             return
         scores = np.empty(len(offsets), np.float32)
         for person in range(first, last):  # how far down its ranking a list reaches is not known beforehand
