@@ -112,7 +112,7 @@ def _offer(
             if p == end or items[p] != item:
                 add_to_heap(best_items, best_scores, item, scores[item - first])
     coming[0] = p
-    return best_scores[0]
+    return np.float32(best_scores[0])
 
 
 def find_best_items_reference(
