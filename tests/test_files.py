@@ -90,9 +90,14 @@ def test_a_new_file_is_private_until_it_is_whole(tmp_path: Path) -> None:
 
 def test_a_new_file_vanishes_when_the_block_fails(tmp_path: Path) -> None:
     write_text(tmp_path / "table", "old")
-    with pytest.raises(KeyboardInterrupt), files.new_file(tmp_path / "table") as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
+
+    def break_off() -> None:
+        with files.new_file(tmp_path / "table") as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
     assert content_of(tmp_path) == {"table": "old"}
 
 
