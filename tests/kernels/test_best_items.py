@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.best_items import TILE, find_best_items, find_best_items_reference, pack_items
+from dpmf.kernels.best_items import find_best_items, find_best_items_reference
 from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.scores import NEVER
+from dpmf.kernels.tiles import TILE, pack_items
 
 
 def normal(shape: tuple[int, ...], seed: int) -> NDArray[np.float32]:

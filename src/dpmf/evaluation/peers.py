@@ -23,11 +23,12 @@ from dpmf.engine.layout import equal_masses
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.evaluation.implicit_peer import implicit_ranker, is_installed
 from dpmf.evaluation.new_users import Ranker
-from dpmf.kernels.best_items import find_best_items, pack_items
+from dpmf.kernels.best_items import find_best_items
 from dpmf.kernels.cooccurrence import count_pairs
 from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.scores import NEVER, keep_best
 from dpmf.kernels.sort import kept_pointers
+from dpmf.kernels.tiles import pack_items
 from dpmf.privacy import Budget
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.ratings import Ratings

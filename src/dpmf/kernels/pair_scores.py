@@ -21,7 +21,7 @@ _TILE = 128  # items scored at a time, for one person after the other
 
 
 @fast_kernel
-def _add_scaled(total: NDArray[np.float32], row: NDArray[np.float32], weight: np.float32) -> None:
+def add_scaled(total: NDArray[np.float32], row: NDArray[np.float32], weight: np.float32) -> None:
     """Add weight · row to total (out)."""
     for k in range(len(total)):
         total[k] += weight * row[k]
@@ -52,7 +52,7 @@ def score_head(
     U = np.zeros((stop - start, left.shape[1]), np.float32)
     for i in range(start, stop):
         for p in range(owned.indptr[i], owned.indptr[i + 1]):
-            _add_scaled(U[i - start], left[owned.items[p]], owned.values[p])
+            add_scaled(U[i - start], left[owned.items[p]], owned.values[p])
     for first in range(0, n_head, _TILE):
         last = min(first + _TILE, n_head)
         for i in range(stop - start):

@@ -92,6 +92,8 @@ def recommend_many(
     seen = CsrPattern(seen_indptr, seen_items)
     if not rows_ascend(seen):
         raise InvalidArgument("the items that people have seen must be in ascending order, each once per person")
+    if len(seen_items) and not 0 <= seen_items.min() <= seen_items.max() < len(release.items):
+        raise InvalidArgument("the items that people have seen must be in the catalogue")
     n_people = len(factors)
     best_items = np.full((n_people, min(k, len(release.items))), -1, np.int32)
     best_scores = np.zeros(best_items.shape, np.float32)
@@ -99,6 +101,7 @@ def recommend_many(
         if rated is None:
             raise InvalidArgument("this release ranks by what people have: give it as rated=…")
         _rank_many(release.ranking, rated, seen, filters, thread_count(n_threads), best_items, best_scores)
+        best_scores[best_items < 0] = 0.0
         ratings = _predict_listed(release, factors, biases, best_items) if release.predicts_ratings else None
         return Batch(release, best_items, best_scores, ratings)
     offsets = release.item_biases.copy()
@@ -140,13 +143,19 @@ def _rank_many(
     best_scores: NDArray[np.float32],  # out
 ) -> None:
     """Write the best items of each person by the ranking part."""
+    from dpmf.kernels.best_ranked import find_best_ranked
+
     owned = ranking.restrict(rated)
     n_people, k = best_items.shape
-    ranking.columns, ranking.order  # noqa: B018  (computed once, before threads start)
+    allowed = np.ones(len(ranking.popularity), np.bool_) if filters.allowed is None else filters.allowed
+    ranking.in_order, ranking.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK
         last = min(first + _PEOPLE_PER_TASK, n_people)
+        if filters.limit is None:
+            find_best_ranked(owned, ranking.in_order, allowed, seen, first, last, best_items, best_scores)
+            return
         for person, scores in enumerate(ranking.scores_of_people(owned, first, last), start=first):
             scores[seen.items[seen.indptr[person] : seen.indptr[person + 1]]] = NEVER
             chosen = select_best(scores, k, filters, ranking.order)

@@ -19,13 +19,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.pair_scores import score_head, score_head_of_one
+
+if TYPE_CHECKING:
+    from dpmf.kernels.best_ranked import RankedItems
 
 LARGEST_FACTOR = 1e12  # in magnitude; no training gives more, and products of more would not be numbers
 
@@ -99,6 +102,26 @@ class Ranking:
     def columns(self) -> NDArray[np.float32]:
         """The right factors transposed, shape (K, M), for scoring many items at once."""
         return np.ascontiguousarray(self.right.T)
+
+    @cached_property
+    def in_order(self) -> RankedItems:
+        """The catalogue in the order of ties, for finding the best items of many people."""
+        from dpmf.kernels.best_ranked import RankedItems
+        from dpmf.kernels.tiles import pack_items
+
+        places = self.places[self.order]
+        by_popularity = places[places >= 0]
+        turns = np.empty(len(self.items), np.int32)
+        turns[by_popularity] = np.arange(len(self.items), dtype=np.int32)
+        return RankedItems(
+            left=self.left,
+            tiles=pack_items(self.right[by_popularity]),
+            pairs=Csr(self.indptr, turns[self.pairs], self.values),
+            head=self.items[by_popularity],
+            others=self.order[places < 0],
+            order=self.order,
+            popularity=self.popularity,
+        )
 
     def weigh(self, ratings: NDArray[np.floating[Any]], highest: float) -> NDArray[np.float32]:
         """Return how much the items with these ratings count.

@@ -195,8 +195,8 @@ class Release:
 
     @cached_property
     def tiles(self) -> NDArray[np.float32]:
-        """The item factors in tiles, for finding the best items of many people; see `dpmf.kernels.best_items`."""
-        from dpmf.kernels.best_items import pack_items
+        """The item factors in tiles, for finding the best items of many people; see `dpmf.kernels.tiles`."""
+        from dpmf.kernels.tiles import pack_items
 
         return pack_items(self.item_factors)
 
