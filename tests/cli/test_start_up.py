@@ -1,4 +1,4 @@
-"""What commands for one person leave unloaded: loading it would take longer than all they compute."""
+"""What commands on little data leave unloaded: loading it would take longer than all they compute."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ COMMANDS = """
 import sys
 from dpmf.cli import main
 for release in ("rates", "ranks", "both"):
-    for words in ("recommend {} --ratings mine.csv --exclude-genre Space", "similar {} 2"):
-        sys.argv = ["dpmf", *words.format(release).split(), "--json"]
+    for words in ("recommend {} --ratings mine.csv --exclude-genre Space", "similar {} 2", "evaluate {} DATA"):
+        sys.argv = ["dpmf", *(DATA if word == "DATA" else word for word in words.format(release).split()), "--json"]
         main()
 print(sorted(set(HEAVY) & set(sys.modules)))
 """
 
 
-def test_one_persons_recommendations_load_no_compiler_and_no_database(
-    release_folder: Path, ranking_of: Callable[..., Ranking]
+def test_little_data_are_served_without_a_compiler(
+    data_folder: Path, release_folder: Path, ranking_of: Callable[..., Ranking]
 ) -> None:
     loaded = Release.load(release_folder)
     n_items = len(loaded.items)
@@ -34,7 +34,7 @@ def test_one_persons_recommendations_load_no_compiler_and_no_database(
     replace(loaded, ranking=ranking_of(n_items)).save("both")
     replace(loaded, ranking=ranking_of(n_items), item_factors=nothing[0], item_biases=nothing[1]).save("ranks")
     Path("mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,4\n")
-    program = f"HEAVY = {HEAVY}\n{COMMANDS}"
+    program = f"HEAVY, DATA = {HEAVY}, {str(data_folder)!r}\n{COMMANDS}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     *answers, loaded_modules = done.stdout.splitlines()
-    assert (len(answers), loaded_modules, done.stderr) == (6, "[]", "")
+    assert (len(answers), loaded_modules, done.stderr) == (9, "[]", "")

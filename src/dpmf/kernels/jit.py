@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_SHORT = 1 << 18  # entries: NumPy is done with them before the compiler would be loaded
 
 
 def kernel(function: Function) -> Function:
@@ -27,6 +29,19 @@ def fast_kernel(function: Function) -> Function:
     return cast(Function, Kernel(function, fastmath=True))
 
 
+def short_form(of: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Declare a function with the arguments of a kernel, and exactly its results, for little data.
+
+    It is called in place of the kernel as long as no other has loaded the compiler.
+    """
+
+    def declare(function: Function) -> Function:
+        cast(Kernel, of).short = function
+        return function
+
+    return declare
+
+
 class Kernel:
     """A loop that is compiled when it is called, or when another that calls it is."""
 
@@ -37,10 +52,15 @@ class Kernel:
         self._function = function
         self._fastmath = fastmath
         self._compiled: Any = None
+        self.short: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
-        return (self._compiled or self.compiled)(*arguments)
+        if self._compiled is not None:
+            return self._compiled(*arguments)
+        if self.short is not None and "numba" not in sys.modules and _entries(arguments) <= _SHORT:
+            return self.short(*arguments)
+        return self.compiled(*arguments)
 
     @property
     def compiled(self) -> Any:
@@ -63,3 +83,9 @@ class Kernel:
             return numba.njit(nogil=True, cache=in_file, fastmath=self._fastmath)(self._function)
         except RuntimeError:  # a read-only installation and no home: every process compiles
             return numba.njit(nogil=True, cache=False, fastmath=self._fastmath)(self._function)
+
+
+def _entries(arguments: tuple[Any, ...]) -> int:
+    """Return the size of the largest array, also of those in tuples."""
+    sizes = (_entries(one) if isinstance(one, tuple) else getattr(one, "size", 1) for one in arguments)
+    return max(sizes, default=0)

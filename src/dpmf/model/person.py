@@ -113,7 +113,6 @@ class Person:
                 without genres are not limited.
             include_rated: whether items already rated may come up again.
         """
-        check_k(k)
         filters = find_filters(
             self.release.items,
             only=only,
@@ -123,17 +122,25 @@ class Person:
             most_per_genre=most_per_genre,
         )
         release = self.release
-        scores = self._predictions() if release.ranking is None else release.ranking.scores(self.rated, self._weights)
-        if not include_rated:
-            scores[self.rated] = NEVER
+        chosen, scores = self.best(k, filters, include_rated=include_rated)
         if release.ranking is None:
-            return best_of(release, scores, k, filters, clip=not release.is_implicit)
-        chosen = select_best(scores, k, filters, release.ranking.order)
+            return [as_recommendation(release, item, scores[item], clip=not release.is_implicit) for item in chosen]
         ratings = self._predictions()[chosen] if release.predicts_ratings else [None] * len(chosen)
         return [
             as_recommendation(release, item, scores[item], clip=False, rating=rating)
             for item, rating in zip(chosen, ratings, strict=True)
         ]
+
+    def best(
+        self, k: int, filters: Filters = NO_FILTERS, *, include_rated: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the positions of the k best items, best first, and the scores of all items."""
+        check_k(k)
+        ranking = self.release.ranking
+        scores = self._predictions() if ranking is None else ranking.scores(self.rated, self._weights)
+        if not include_rated:
+            scores[self.rated] = NEVER
+        return select_best(scores, k, filters, None if ranking is None else ranking.order), scores
 
     @property
     def owned(self) -> Csr:
@@ -184,11 +191,13 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
         raise InvalidArgument(f"none of the rated items is in the catalogue (the first is {unknown[0]!r})")
     items = np.array(sorted(known), np.int32)
     values = np.array([known[item] for item in items.tolist()], np.float32)
-    bias, factors = _fit(release, items, values)
+    bias, factors = fit_one(release, items, values)
     return Person(release, bias, factors, items, tuple(unknown), release.weigh(values))
 
 
-def _fit(release: Release, items: NDArray[np.int32], values: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
+def fit_one(
+    release: Release, items: NDArray[np.int32], values: NDArray[np.float32]
+) -> tuple[float, NDArray[np.float32]]:
     """Return what `fold_in_many` fits to one person, up to rounding: loading its kernel takes longer than the fit."""
     if release.is_implicit or not release.predicts:
         biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)

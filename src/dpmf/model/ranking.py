@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.csr import Csr
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.pair_scores import score_head, score_head_of_one
+from dpmf.kernels.sort import rows_ascend_reference
 
 if TYPE_CHECKING:
     from dpmf.kernels.best_ranked import RankedItems
@@ -233,6 +234,4 @@ def _ascends(indptr: NDArray[np.int64], columns: NDArray[np.int32], n_columns: i
         return False
     if len(columns) and not 0 <= columns.min() <= columns.max() < n_columns:
         return False
-    ascends = np.append(columns[1:] > columns[:-1], True)
-    ascends[indptr[1:] - 1] = True  # the last of each row, which another row follows; of empty rows, that before them
-    return bool(ascends.all())
+    return rows_ascend_reference(CsrPattern(indptr, columns))  # few enough to do without the compiler

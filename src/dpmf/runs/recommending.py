@@ -86,7 +86,7 @@ class Some(NamedTuple):
 
 def of_model(model: Model, users: Ids) -> Iterator[Some]:
     """Yield users of a model with what was learnt of them."""
-    places = model.user_ids.encode(users.array).astype(np.int64)
+    places = np.arange(len(users)) if users is model.user_ids else model.user_ids.encode(users.array).astype(np.int64)
     if (places < 0).any():
         stranger = users[int(np.flatnonzero(places < 0)[0])]
         raise UnknownId(f"user {stranger!r} was not in the training ratings: recommend from the release instead")
