@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
+from dpmf.kernels.dense import solve_plainly
 from dpmf.kernels.jit import fast_kernel
 
 _RATINGS_AT_ONCE = 4  # ratings per pass: a matrix entry is loaded and stored once for four products
@@ -163,10 +164,7 @@ def solve_person(
     Z = np.c_[np.ones(len(items)), V[items].astype(np.float64)]
     penalty = np.diag([penalties.bias] + [penalties.factors] * V.shape[1]) * len(items) ** penalties.exponent
     A, y = Z.T @ Z + penalty, Z.T @ (values.astype(np.float64) - mean - c[items])
-    try:
-        return np.asarray(np.linalg.solve(A, y))
-    except np.linalg.LinAlgError:  # factors so long that a penalty is lost beside their squares
-        return np.asarray(np.linalg.lstsq(A, y)[0])
+    return solve_plainly(A, y)
 
 
 def squared_errors_reference(

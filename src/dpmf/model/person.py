@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.als_implicit import solve_implicit
+from dpmf.kernels.als_implicit import solve_implicit, solve_implicit_person
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.ridge import Penalties, solve_people, solve_person
 from dpmf.kernels.scores import NEVER
@@ -199,11 +199,12 @@ def fit_one(
     release: Release, items: NDArray[np.int32], values: NDArray[np.float32]
 ) -> tuple[float, NDArray[np.float32]]:
     """Return what `fold_in_many` fits to one person, up to rounding: loading its kernel takes longer than the fit."""
-    if release.is_implicit or not release.predicts:
-        biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
-        return float(biases[0]), factors[0]
+    if not release.predicts:
+        return 0.0, np.zeros(release.n_factors, np.float32)
     of_items = release.item_factors, release.item_biases, release.mean
     with np.errstate(over="ignore", invalid="ignore"):
+        if release.is_implicit:
+            return 0.0, solve_implicit_person(items, release.implicit_items, release.alpha).astype(np.float32)
         solved = solve_person(items, values, *of_items, _penalties(release)).astype(np.float32)
     return float(solved[0]), solved[1:]
 
