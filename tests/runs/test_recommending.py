@@ -53,6 +53,6 @@ def test_nobody_and_another_catalogue_are_refused(model: Model, small_ratings: R
     with pytest.raises(InvalidArgument, match="there is nobody to recommend to"):
         write_lists(tmp_path / "top.parquet", model.release, of_model(model, Ids(model.user_ids.array[:0])), Choice())
     others = replace(small_ratings, catalogue=Items.of([f"item {place}" for place in range(small_ratings.n_items)]))
-    with pytest.raises(InvalidArgument, match="another catalogue than the release"):
+    with pytest.raises(InvalidArgument, match="of another catalogue: give that of the release"):
         list(of_ratings(model.release, others))
     assert list(tmp_path.iterdir()) == []

@@ -99,7 +99,9 @@ def of_ratings(release: Release, ratings: Ratings, *, n_threads: int | None = No
     """Yield everybody in ratings, folded in."""
     n_threads = thread_count(n_threads)
     if ratings.catalogue.ids != release.items.ids:
-        raise InvalidArgument("the ratings are of another catalogue than the release: read them with its items")
+        raise InvalidArgument(
+            "the ratings are of another catalogue: give that of the release, or no memory limit for a store"
+        )
     for first in range(0, ratings.n_users, _PEOPLE_AT_ONCE):
         indptr = ratings.indptr[first : first + _PEOPLE_AT_ONCE + 1]
         own = slice(indptr[0], indptr[-1])
