@@ -17,7 +17,8 @@ COMMANDS = """
 import sys
 from dpmf.cli import main
 for release in ("rates", "ranks", "both"):
-    for words in ("recommend {} --ratings mine.csv --exclude-genre Space", "similar {} 2", "evaluate {} DATA"):
+    mine = "recommend {} --ratings mine.csv --exclude-genre Space --most-per-genre 2"
+    for words in (mine, "similar {} 2", "evaluate {} DATA"):
         sys.argv = ["dpmf", *(DATA if word == "DATA" else word for word in words.format(release).split()), "--json"]
         main()
 print(sorted(set(HEAVY) & set(sys.modules)))

@@ -89,6 +89,14 @@ def test_items_of_full_groups_are_skipped_as_in_the_reference(most: int, k: int)
     groups = CsrPattern(np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(np.int32))
     ranking, chosen, counts = rng.permutation(40).astype(np.int32), np.full(k, -7, np.int32), np.zeros(6, np.int64)
     n_chosen = skip_full_groups(ranking, groups, most, counts, chosen)
-    assert chosen[:n_chosen].tolist() == skip_full_groups_reference(ranking, groups, most, k)
+    also, their_counts = np.full(k, -7, np.int32), np.zeros(6, np.int64)
+    assert skip_full_groups_reference(ranking, groups, most, their_counts, also) == n_chosen
+    assert (also.tolist(), their_counts.tolist()) == (chosen.tolist(), counts.tolist())
+    expected: list[int] = []
+    for item in ranking.tolist():
+        full = [group for group in rows[item] if sum(group in rows[one] for one in expected) >= most]
+        if not full and len(expected) < k:
+            expected.append(item)
+    assert chosen[:n_chosen].tolist() == expected
     assert (chosen[n_chosen:] == -7).all()
     assert counts.tolist() == [sum(group in rows[item] for item in chosen[:n_chosen]) for group in range(6)]

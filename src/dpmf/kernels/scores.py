@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.jit import fast_kernel, kernel
+from dpmf.kernels.jit import fast_kernel, kernel, short_form
 
 NEVER = np.float32(-1e38)  # a score of this or less marks an item that is no candidate; finite, for the fast kernels
 
@@ -174,12 +174,22 @@ def skip_full_groups(
     return n_chosen
 
 
-def skip_full_groups_reference(ranking: NDArray[np.int32], groups: CsrPattern, most: int, k: int) -> list[int]:
-    """Return the first k items that `skip_full_groups` chooses, starting with empty groups."""
-    chosen: list[int] = []
-    rows = np.split(groups.items, groups.indptr[1:-1])
+@short_form(skip_full_groups)
+def skip_full_groups_reference(
+    ranking: NDArray[np.int32],
+    groups: CsrPattern,
+    most: int,
+    counts: NDArray[np.int64],  # out
+    chosen: NDArray[np.int32],  # out
+) -> int:
+    """Do what `skip_full_groups` does."""
+    n_chosen = 0
     for item in ranking.tolist():
-        full = [group for group in rows[item] if sum(group in rows[one] for one in chosen) >= most]
-        if not full and len(chosen) < k:
-            chosen.append(item)
-    return chosen
+        if n_chosen == len(chosen):
+            break
+        own = groups.items[groups.indptr[item] : groups.indptr[item + 1]]
+        if (counts[own] < most).all():
+            np.add.at(counts, own, 1)
+            chosen[n_chosen] = item
+            n_chosen += 1
+    return n_chosen
