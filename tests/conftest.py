@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba  # noqa: F401  (loaded, so that kernels are tested, and not their short forms)
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -78,6 +78,29 @@ def test_text_that_cannot_be_encoded_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_new_file_is_private_until_it_is_whole(tmp_path: Path) -> None:
+    for mode, expected in ((0o666, 0o666 & ~files._umask()), (0o600, 0o600)):
+        with files.new_file(tmp_path / "table", mode=mode) as temporary:
+            temporary.write_text("1")
+            assert mode_of(temporary) == 0o600
+            assert temporary.parent == tmp_path
+        assert mode_of(tmp_path / "table") == expected
+    assert content_of(tmp_path) == {"table": "1"}
+
+
+def test_a_new_file_vanishes_when_the_block_fails(tmp_path: Path) -> None:
+    write_text(tmp_path / "table", "old")
+
+    def break_off() -> None:
+        with files.new_file(tmp_path / "table") as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert content_of(tmp_path) == {"table": "old"}
+
+
 def test_a_new_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
     target = tmp_path / "a" / "b" / "out"
     with new_folder(target) as work:

@@ -42,16 +42,26 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a whole file atomically."""
+    with new_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
+    """Yield an empty file that becomes `path` when the block ends well, and vanishes otherwise.
+
+    Args:
+        path: the file to make, or to replace.
+        mode: its permissions; 0o600 for what is sensitive. Until it is complete, it is for its owner alone.
+    """
     if not path.parent.is_dir():  # or the message would name a temporary file
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
     remove_leftovers(path.parent, _hidden(path))
-    with claimed_file(path.parent, f".{path.name}.") as (temporary, handle):
+    with claimed_file(path.parent, f".{path.name}.") as (temporary, _):
         try:
-            with os.fdopen(handle, "wb", closefd=False) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(handle)
-            temporary.chmod(0o666 & ~_umask())
+            yield temporary
+            _flush(temporary)
+            temporary.chmod(mode & ~_umask())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -115,7 +115,8 @@ def test_test_ratings_of_other_users_or_items_are_refused() -> None:
 def test_known_ratings_of_other_items_never_reach_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would read beside the factors, since kernels do not check bounds."""
     more_items = Ratings.of([1, 2, 3], [0, 500, 999], [3, 4, 5], scale=(1, 5), items=range(1000))
-    monkeypatch.setattr(evaluating, "fold_in_many", lambda *_: pytest.fail("people were folded in"))
+    for name in ("fold_in_many", "fold_in_each"):
+        monkeypatch.setattr(evaluating, name, lambda *_: pytest.fail("people were folded in"))
     with pytest.raises(InvalidArgument, match="different users or items"):
         evaluate(model_by_hand().release, TEST, known=more_items)
 

@@ -11,6 +11,7 @@ from dpmf.kernels.als_implicit import (
     implicit_squared_errors_reference,
     prepare_items,
     solve_implicit,
+    solve_implicit_person,
     solve_implicit_reference,
     sum_items,
     sum_items_reference,
@@ -31,8 +32,10 @@ def problem(n_factors: int) -> tuple[CsrPattern, NDArray[np.float32], NDArray[np
 @pytest.mark.parametrize("n_factors", [0, 1, 7, 20])
 def test_sums_over_items_equal_the_reference(n_factors: int) -> None:
     _, V, c = problem(n_factors)
+    V, c = np.tile(V, (5, 1)), np.tile(c, 5)  # more than are summed at a time
     for found, expected in zip(sum_items(V, c, RIDGE), sum_items_reference(V, c, RIDGE), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, V.T.astype(np.float64) @ c, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_factors", [1, 7, 20])
@@ -45,7 +48,10 @@ def test_people_are_fitted_as_by_the_reference(n_factors: int) -> None:
     for i in (0, 2, 3):
         expected = solve_implicit_reference(owned.items[INDPTR[i] : INDPTR[i + 1]], V, c, RIDGE, ALPHA)
         np.testing.assert_allclose(U[i], expected, rtol=1e-4, atol=1e-5)
+        alone = solve_implicit_person(owned.items[INDPTR[i] : INDPTR[i + 1]], items, ALPHA)
+        np.testing.assert_allclose(alone, expected, rtol=1e-6, atol=1e-8)
     assert not U[1].any()  # nothing is known about a person without items
+    assert not solve_implicit_person(np.zeros(0, np.int32), items, ALPHA).any()
 
 
 @pytest.mark.parametrize("bad", [-1, 3, N_ITEMS, N_ITEMS + 7])

@@ -55,7 +55,10 @@ def test_pair_uniforms_equal_the_reference(key: int, users: list[int], items: li
     rated = np.array(data.draw(st.lists(positions, min_size=sum(lengths), max_size=sum(lengths))), np.int32)
     arguments = np.uint64(key), keys_of(users), keys_of(items), CsrPattern(indptr, rated)
     found = pairs(*arguments)
-    assert found.tolist() == pair_uniforms_reference(*arguments).tolist()
+    for start in range(len(users) + 1):
+        part = np.full(len(rated), -1.0)
+        pair_uniforms_reference(*arguments, start, len(users), part)
+        assert part.tolist() == [-1.0] * indptr[start] + found.tolist()[indptr[start] :]
     assert all(0 <= number < 1 for number in found)
 
 

@@ -38,8 +38,8 @@ def test_registers_are_those_of_the_cpu_that_is_compiled_for(
 
 @pytest.mark.parametrize("compiled", [sgd_block, fill_strip])
 def test_kernels_release_the_interpreter_lock_and_are_cached(compiled: Any) -> None:
-    assert compiled.targetoptions["nogil"]
-    assert compiled._cache.cache_path
+    assert compiled.compiled.targetoptions["nogil"]
+    assert compiled.compiled._cache.cache_path
 
 
 def test_without_a_place_for_a_cache_kernels_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

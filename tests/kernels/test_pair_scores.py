@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.pair_scores import score_head, score_head_reference
+from dpmf.kernels.pair_scores import score_head, score_head_of_one, score_head_reference
 
 
 def rows(n_rows: int, n_columns: int, most: int, rng: np.random.Generator) -> Csr:
@@ -27,3 +27,7 @@ def test_scores_equal_the_reference(n_items: int, n_factors: int) -> None:
         out = np.full((stop - start, n_items), np.nan, np.float32)
         score_head(owned, left, columns, pairs, start, stop, out)
         np.testing.assert_allclose(out, expected[start:stop], rtol=1e-4, atol=1e-4)
+    for i, scores in enumerate(expected):
+        own = slice(owned.indptr[i], owned.indptr[i + 1])
+        found = score_head_of_one(owned.items[own], owned.values[own], left, right, pairs)
+        np.testing.assert_allclose(found, scores, rtol=1e-4, atol=1e-4)

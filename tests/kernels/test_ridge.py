@@ -12,7 +12,7 @@ from dpmf.kernels.ridge import (
     cholesky_solve,
     cholesky_solve_reference,
     solve_people,
-    solve_people_reference,
+    solve_person,
     squared_errors,
     squared_errors_reference,
 )
@@ -42,7 +42,7 @@ def test_kernel_equals_the_closed_form(n_factors: int, exponent: float) -> None:
         expected = np.zeros(n_factors + 1)
         if INDPTR[i + 1] > INDPTR[i]:
             penalties = Penalties(RIDGE_B, RIDGE_U, exponent)
-            expected = solve_people_reference(items[own], values[own], V, c, MEAN, penalties)
+            expected = solve_person(items[own], values[own], V, c, MEAN, penalties)
         np.testing.assert_allclose(np.r_[b[i], U[i]], expected, rtol=1e-4, atol=1e-5)
 
 
@@ -80,7 +80,7 @@ def test_the_reference_is_the_minimum() -> None:
         errors = values - MEAN - c[items] - x[0] - V[items] @ x[1:]
         return float((errors**2).sum() + RIDGE_B * x[0] ** 2 + RIDGE_U * (x[1:] ** 2).sum())
 
-    best = solve_people_reference(items, values, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0))
+    best = solve_person(items, values, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0))
     for direction in np.eye(5):
         assert objective(best + 1e-3 * direction) > objective(best)
         assert objective(best - 1e-3 * direction) > objective(best)
@@ -99,3 +99,16 @@ def test_factors_of_any_size_that_is_told_can_be_fitted(size: float) -> None:
         solve_people(Csr(indptr, items, values), 0, 200, V, c, MEAN, Penalties(RIDGE_B, RIDGE_U, 0.0), b, U)
         assert np.isfinite(b).all()
         assert np.isfinite(U).all()
+
+
+def test_factors_that_drown_their_penalty_still_have_an_answer() -> None:
+    """The penalty is lost beside their squares, so that the equations have no unique solution in floating point."""
+    V, c = np.full((2, 3), 1e12, np.float32), np.zeros(2, np.float32)
+    found = solve_person(np.array([0, 1]), np.array([4.0, 2.0]), V, c, 3.0, Penalties(0.0, 1e-6, 0.0))
+    assert np.isfinite(found).all()
+
+
+def test_somebody_without_ratings_gets_zeros() -> None:
+    none = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    found = solve_person(*none, np.ones((2, 3), np.float32), np.zeros(2, np.float32), 3.0, Penalties(0.0, 1.0, 1.0))
+    assert found.tolist() == [0.0] * 4

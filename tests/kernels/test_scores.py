@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpmf.kernels.best_items import find_best_items_reference
 from dpmf.kernels.csr import CsrPattern
 from dpmf.kernels.scores import (
     NEVER,
-    find_best_items,
-    find_best_items_reference,
     keep_best,
     predict_pairs,
     predict_pairs_reference,
@@ -82,29 +81,6 @@ def test_short_lists_end_in_minus_one() -> None:
     assert best(scores, 4) == ([2, 0, -1, -1], [3.0, 1.0, float(NEVER), float(NEVER)])
 
 
-def test_best_items_of_people_equal_the_reference() -> None:
-    rng = np.random.default_rng(3)
-    U, V, c = factors(15, 6, 5), factors(80, 6, 6), factors(80, 1, 7).ravel()
-    rows = [rng.choice(80, rng.integers(0, 40), replace=False).astype(np.int32) for _ in range(15)]
-    excluded = CsrPattern(np.cumsum([0, *map(len, rows)]), np.concatenate(rows))
-    items, scores = np.full((15, 10), -7, np.int32), np.zeros((15, 10), np.float32)
-    find_best_items(U, np.ascontiguousarray(V.T), c, excluded, 2, 15, items, scores)
-    expected_items, expected_scores = find_best_items_reference(U @ V.T + c, excluded, 10)
-    np.testing.assert_array_equal(items[2:], expected_items[2:])
-    np.testing.assert_allclose(scores[2:], expected_scores[2:], rtol=1e-4, atol=1e-4)
-    assert (items[:2] == -7).all()  # people before `start` are not touched
-
-
-def test_people_with_few_candidates_get_short_lists() -> None:
-    V = np.array([[3], [2], [1]], np.float32)
-    c = np.array([0, 0, 2 * NEVER], np.float32)  # the last item goes to nobody
-    items, scores = np.empty((2, 3), np.int32), np.empty((2, 3), np.float32)
-    excluded = CsrPattern(np.array([0, 1, 3]), np.array([0, 0, 1], np.int32))
-    find_best_items(np.ones((2, 1), np.float32), V.T.copy(), c, excluded, 0, 2, items, scores)
-    assert items.tolist() == [[1, -1, -1], [-1, -1, -1]]
-    assert scores[0, 0] == 2.0
-
-
 @pytest.mark.parametrize("most", [1, 2, 5])
 @pytest.mark.parametrize("k", [1, 6, 50])
 def test_items_of_full_groups_are_skipped_as_in_the_reference(most: int, k: int) -> None:
@@ -113,6 +89,14 @@ def test_items_of_full_groups_are_skipped_as_in_the_reference(most: int, k: int)
     groups = CsrPattern(np.cumsum([0, *map(len, rows)]), np.concatenate(rows).astype(np.int32))
     ranking, chosen, counts = rng.permutation(40).astype(np.int32), np.full(k, -7, np.int32), np.zeros(6, np.int64)
     n_chosen = skip_full_groups(ranking, groups, most, counts, chosen)
-    assert chosen[:n_chosen].tolist() == skip_full_groups_reference(ranking, groups, most, k)
+    also, their_counts = np.full(k, -7, np.int32), np.zeros(6, np.int64)
+    assert skip_full_groups_reference(ranking, groups, most, their_counts, also) == n_chosen
+    assert (also.tolist(), their_counts.tolist()) == (chosen.tolist(), counts.tolist())
+    expected: list[int] = []
+    for item in ranking.tolist():
+        full = [group for group in rows[item] if sum(group in rows[one] for one in expected) >= most]
+        if not full and len(expected) < k:
+            expected.append(item)
+    assert chosen[:n_chosen].tolist() == expected
     assert (chosen[n_chosen:] == -7).all()
     assert counts.tolist() == [sum(group in rows[item] for item in chosen[:n_chosen]) for group in range(6)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpmf.errors import InvalidArgument, UnknownId
-from dpmf.kernels.ridge import Penalties, solve_people_reference
+from dpmf.kernels.ridge import Penalties, solve_person
 from dpmf.methods import SGD
 from dpmf.model import Release, Ridge
 from dpmf.model.person import fold_in_many
@@ -171,5 +171,5 @@ def test_many_people_are_folded_in_like_one(n_threads: int) -> None:
     for user in (0, 255, 256, 699):
         items, values = ratings.of_user(user)
         V, c, mean = release.item_factors, release.item_biases, release.mean
-        expected = solve_people_reference(items, values, V, c, mean, penalties)
+        expected = solve_person(items, values, V, c, mean, penalties)
         np.testing.assert_allclose([biases[user], *factors[user]], expected, rtol=1e-3, atol=1e-5)

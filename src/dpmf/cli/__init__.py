@@ -5,7 +5,7 @@ Commands are found by name and imported when they are called, and what they need
 
 >>> sorted(_COMMANDS)
 ['audit', 'bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'plot', \
-'recommend', 'serve', 'similar', 'simulate', 'train', 'verify']
+'recommend', 'recommend-all', 'serve', 'similar', 'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _COMMANDS = {
     "train": "dpmf.cli.train",
     "evaluate": "dpmf.cli.evaluate",
     "recommend": "dpmf.cli.recommend",
+    "recommend-all": "dpmf.cli.recommend_all",
     "similar": "dpmf.cli.recommend",
     "explain": "dpmf.cli.explain",
     "verify": "dpmf.cli.verify",

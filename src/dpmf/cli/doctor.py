@@ -68,7 +68,7 @@ def _cache() -> dict[str, Any]:
     """Return where compiled kernels are cached, and how many files there are."""
     from dpmf.kernels import sgd
 
-    place = getattr(sgd.sgd_block._cache, "cache_path", None)  # type: ignore[attr-defined]  # Numba has no public way
+    place = getattr(sgd.sgd_block.compiled._cache, "cache_path", None)  # type: ignore[attr-defined]  # Numba has no public way
     if place is None:
         return {"numba_cache": "none: no folder is writable, so every process compiles its kernels"}
     folder = Path(place)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -68,25 +67,13 @@ def data_options(function: Function) -> Function:
 
 def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> Ratings:
     """Read DATA as the options say; a release brings its own catalogue, and its scale unless another is named."""
-    import numpy as np
-
     from dpmf.ratings import Ratings
+    from dpmf.runs.reading import read_for
 
     options = parse_data_options(**given)
-    if release is not None:
-        if options.items is not None:
-            raise InvalidArgument("--items cannot be given here: the release brings its own catalogue")
-        options = replace(options, items=release.items)
-        if release.is_implicit:  # its scale is not that of any ratings
-            options = replace(options, unrated=True)
-        else:
-            options = options.completed({"scale": release.scale})
-    ratings = Ratings.read(data, **vars(options))
-    if release is not None and not release.is_implicit and ratings.scale.counts:
-        raise InvalidArgument(f"{data} has counts, not ratings, and this release goes by ratings")
-    if release is not None and release.weighs_counts and not ratings.scale.counts:  # ratings say nothing about counts
-        return replace(ratings, values=np.ones_like(ratings.values))
-    return ratings
+    if release is None:
+        return Ratings.read(data, **vars(options))
+    return read_for(release, data, options)
 
 
 def parse_data_options(

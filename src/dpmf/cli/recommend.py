@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpmf.cli.choice import ChoiceOptions, choice_options
+from dpmf.cli.groups import grouped
 from dpmf.cli.output import json_option, print_json, print_table, say
 from dpmf.errors import InvalidArgument, InvalidRatings
 
@@ -25,38 +26,10 @@ from dpmf.errors import InvalidArgument, InvalidRatings
     help="A person's own ratings: a CSV file with the columns item (id or title) and rating; for a release of implicit "
     "feedback the item is enough, or item and count if it weighs counts.",
 )
-@click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="ITEM",
-    help="Choose among these items only (repeatable): an id, an exact title, or @FILE for a file with one per line.",
-)
-@click.option("--exclude", multiple=True, metavar="ITEM", help="Leave this item out (repeatable); or @FILE.")
-@click.option(
-    "--only-genre", multiple=True, metavar="GENRE", help="Choose among items of this genre (repeatable: any of them)."
-)
-@click.option("--exclude-genre", multiple=True, metavar="GENRE", help="Leave out items of this genre (repeatable).")
-@click.option(
-    "--most-per-genre",
-    type=int,
-    metavar="N",
-    help="Skip an item once one of its genres is in the list N times. Items without genres are not limited.",
-)
-@click.option("--include-rated", is_flag=True, help="Also recommend items already rated.")
+@choice_options
 @json_option
-def recommend(
-    release: Path,
-    ratings_file: Path,
-    k: int,
-    only: tuple[str, ...],
-    exclude: tuple[str, ...],
-    only_genre: tuple[str, ...],
-    exclude_genre: tuple[str, ...],
-    most_per_genre: int | None,
-    include_rated: bool,
-    as_json: bool,
-) -> None:
+@grouped(asked=ChoiceOptions)
+def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: bool) -> None:
     """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
     from dpmf.model import Release
 
@@ -65,16 +38,7 @@ def recommend(
     person = loaded.fold_in(read(ratings_file))
     if person.unknown:
         click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
-    found = person.recommend(
-        k,
-        only=list(_read_items("--only", only)) if only else None,
-        exclude=_read_items("--exclude", exclude),
-        only_genres=only_genre or None,
-        exclude_genres=exclude_genre,
-        most_per_genre=most_per_genre,
-        include_rated=include_rated,
-    )
-    _show(found, as_json)
+    _show(person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters()), as_json)
 
 
 @click.command()
@@ -154,19 +118,6 @@ def _read_rows(path: Path) -> list[list[str]]:
 
 def _nothing_in(path: Path) -> InvalidRatings:
     return InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
-
-
-def _read_items(option: str, named: Iterable[str]) -> Iterator[str]:
-    """Yield the items that an option names, those in files included."""
-    for one in named:
-        if not one.startswith("@"):
-            yield one
-            continue
-        try:
-            lines = Path(one[1:]).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidArgument(f"cannot read {option} {one}, a text file of one item per line: {error}") from None
-        yield from (line.strip() for line in lines if line.strip())
 
 
 def _show(found: list[Any], as_json: bool, nothing: str = "nothing is left to recommend") -> None:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.evaluation.leak import frequent, leak_figures
+from dpmf.evaluation.alone import best_of_each, fold_in_each, is_small, predict_each
+from dpmf.evaluation.leak import Predict, frequent, leak_figures
 from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
 from dpmf.kernels.scores import predict_pairs
 from dpmf.kernels.sort import row_sums
@@ -64,7 +65,8 @@ def evaluate(
         n_threads: all CPUs by default.
     """
     n_threads = thread_count(n_threads)
-    model = _folded(model, test, known, n_threads)
+    alone = isinstance(model, Release) and known is not None and is_small(known)
+    model = _folded(model, test, known, n_threads, alone)
     if known is not None:
         _check_same(known, test.user_ids, model.release)
         test = frequent(known, test, least_ratings)
@@ -75,27 +77,34 @@ def evaluate(
         raise InvalidArgument(f"there are no test ratings: {remedy}")
     figures: dict[str, float] = {}
     if model.release.predicts_ratings:
-        errors = prediction_errors(model, test, n_threads=n_threads)
+        predict = predict_each if alone else predict_pairs
+        errors = prediction_errors(model, test, n_threads=n_threads, predict=predict)
         figures = {"rmse": rmse(errors), "mae": mae(errors)}
         if known is not None:
-            figures |= leak_figures(model, known, test, n_threads=n_threads)
+            figures |= leak_figures(model, known, test, n_threads=n_threads, predict=predict)
     _check_same(test, model.user_ids, model.release)
     indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
     asked = np.flatnonzero(np.diff(indptr))
-    rated = model.rated(asked)
-    of_people = model.user_factors[asked], model.user_biases[asked], *rated.pattern
-    batch = recommend_many(model.release, *of_people, k, rated=rated, n_threads=n_threads)
+    positions = best_of_each(model, asked, k) if alone else _best_of_many(model, asked, k, n_threads)
     asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
     return {
         **figures,
-        f"recall@{k}": recall(batch.positions, asked_indptr, relevant),
-        f"ndcg@{k}": ndcg(batch.positions, asked_indptr, relevant),
-        f"hit_rate@{k}": hit_rate(batch.positions, asked_indptr, relevant),
-        f"coverage@{k}": coverage(batch.positions, len(model.release.items)),
+        f"recall@{k}": recall(positions, asked_indptr, relevant),
+        f"ndcg@{k}": ndcg(positions, asked_indptr, relevant),
+        f"hit_rate@{k}": hit_rate(positions, asked_indptr, relevant),
+        f"coverage@{k}": coverage(positions, len(model.release.items)),
     }
 
 
-def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = None) -> NDArray[np.float64]:
+def _best_of_many(model: Model, asked: NDArray[np.int64], k: int, n_threads: int) -> NDArray[np.int32]:
+    rated = model.rated(asked)
+    of_people = model.user_factors[asked], model.user_biases[asked], *rated.pattern
+    return recommend_many(model.release, *of_people, k, rated=rated, n_threads=n_threads).positions
+
+
+def prediction_errors(
+    model: Model, test: Ratings, *, n_threads: int | None = None, predict: Predict = predict_pairs
+) -> NDArray[np.float64]:
     """Return predicted minus given rating for every test rating, predictions clamped to the scale."""
     _check_same(test, model.user_ids, model.release)
     release, users = model.release, test.users
@@ -104,11 +113,11 @@ def prediction_errors(model: Model, test: Ratings, *, n_threads: int | None = No
     biases = model.user_biases, release.item_biases
     predicted = np.empty(len(test), np.float32)
 
-    def predict(task: int) -> None:
+    def work(task: int) -> None:
         part = slice(task * _PAIRS_PER_TASK, (task + 1) * _PAIRS_PER_TASK)
-        predict_pairs(users[part], test.items[part], *factors, *biases, release.mean, predicted[part])
+        predict(users[part], test.items[part], *factors, *biases, release.mean, predicted[part])
 
-    run_tasks(predict, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
+    run_tasks(work, -(-len(test) // _PAIRS_PER_TASK), thread_count(n_threads))
     return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values
 
 
@@ -170,14 +179,17 @@ def _by_rank(
     return rows
 
 
-def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int) -> Model:
+def _folded(model: Model | Release, test: Ratings, known: Ratings | None, n_threads: int, alone: bool) -> Model:
     """Return a model unchanged; for a release, a model whose users are folded in from their known ratings."""
     if isinstance(model, Model):
         return model
     if known is None:
         raise InvalidArgument("a release knows no users: give their other ratings as known=…")
     _check_same(known, test.user_ids, model)
-    biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
+    if alone:
+        biases, factors = fold_in_each(model, known)
+    else:
+        biases, factors = fold_in_many(model, known.indptr, known.items, known.values, n_threads)
     weights = model.weigh(known.values)
     return Model(model, known.user_ids, factors, biases, known.indptr, known.items, seen_weights=weights)
 

@@ -16,6 +16,7 @@ people may have a small divergence.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,16 @@ from dpmf.ratings import Ratings
 
 _RATINGS_PER_TASK = 1 << 18  # errors on all training ratings at once could take more memory than the model
 _TOP = 0.1  # of the users
+Predict = Callable[..., None]
+"""`dpmf.kernels.scores.predict_pairs`, or what does the same."""
 
 
-def leak_figures(model: Model, train: Ratings, test: Ratings, *, n_threads: int) -> dict[str, float]:
+def leak_figures(
+    model: Model, train: Ratings, test: Ratings, *, n_threads: int, predict: Predict = predict_pairs
+) -> dict[str, float]:
     """Return kld, and kld_top_users and rmse_top_users for the tenth of the users with the most ratings."""
     top = top_users(train)
-    learnt, unseen = _moments(model, train, top, n_threads), _moments(model, test, top, n_threads)
+    learnt, unseen = (_moments(model, ratings, top, n_threads, predict) for ratings in (train, test))
     return {
         "kld": gaussian_divergence(*_mean_and_variance(learnt[0]), *_mean_and_variance(unseen[0])),
         "kld_top_users": gaussian_divergence(*_mean_and_variance(learnt[1]), *_mean_and_variance(unseen[1])),
@@ -62,7 +67,9 @@ def frequent(known: Ratings, test: Ratings, least: int) -> Ratings:
     return test.select(users[test.users] & items[test.items])
 
 
-def _moments(model: Model, ratings: Ratings, top: NDArray[np.bool_], n_threads: int) -> NDArray[np.float64]:
+def _moments(
+    model: Model, ratings: Ratings, top: NDArray[np.bool_], n_threads: int, predict: Predict
+) -> NDArray[np.float64]:
     """Return count, sum and sum of squares of errors, predictions clamped, shape (2, 3): of all, and of top users."""
     counts = np.diff(ratings.indptr)
     n_tasks = -(-max(len(ratings), 1) // _RATINGS_PER_TASK)
@@ -77,7 +84,7 @@ def _moments(model: Model, ratings: Ratings, top: NDArray[np.bool_], n_threads: 
         users = np.repeat(np.arange(first, last, dtype=np.int32), counts[first:last])
         part = slice(ratings.indptr[first], ratings.indptr[last])
         predicted = np.empty(len(users), np.float32)
-        predict_pairs(users, ratings.items[part], *factors, *biases, release.mean, predicted)
+        predict(users, ratings.items[part], *factors, *biases, release.mean, predicted)
         errors = np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - ratings.values[part]
         for group, chosen in enumerate((errors, errors[top[users]])):
             found[task, group] = len(chosen), chosen.sum(), np.square(chosen).sum()

@@ -23,10 +23,12 @@ from dpmf.engine.layout import equal_masses
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.evaluation.implicit_peer import implicit_ranker, is_installed
 from dpmf.evaluation.new_users import Ranker
+from dpmf.kernels.best_items import find_best_items
 from dpmf.kernels.cooccurrence import count_pairs
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.scores import NEVER, find_best_items, keep_best
+from dpmf.kernels.scores import NEVER, keep_best
 from dpmf.kernels.sort import kept_pointers
+from dpmf.kernels.tiles import pack_items
 from dpmf.privacy import Budget
 from dpmf.privacy.calibration import Part, gaussian_events
 from dpmf.ratings import Ratings
@@ -74,7 +76,7 @@ def private_counts(liked: CsrPattern, n_items: int, budget: Budget) -> NDArray[n
 def popularity_ranker(popularity: NDArray[Any], n_threads: int | None = None) -> Ranker:
     """Return how everybody gets the same list, of the items with the highest popularity, without what they have."""
     n_threads, offsets = thread_count(n_threads), popularity.astype(np.float32)
-    columns = np.zeros((0, len(offsets)), np.float32)
+    tiles = pack_items(np.zeros((len(offsets), 0), np.float32))
 
     def rank(indptr: NDArray[np.int64], items: NDArray[np.int32], _: object, k: int) -> NDArray[np.int32]:
         n_people, known = len(indptr) - 1, CsrPattern(indptr, items)
@@ -83,7 +85,7 @@ def popularity_ranker(popularity: NDArray[Any], n_threads: int | None = None) ->
 
         def work(task: int) -> None:
             first, last = task * _PEOPLE_PER_TASK, min((task + 1) * _PEOPLE_PER_TASK, n_people)
-            find_best_items(nothing, columns, offsets, known, first, last, best, scores)
+            find_best_items(nothing, tiles, offsets, known, first, last, best, scores)
 
         run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), n_threads)
         return best

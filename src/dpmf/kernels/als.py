@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpmf.kernels.cholesky import ROWS_PER_STRIP, add_products, copy_line, dot_lines, eliminate
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.jit import fast_kernel
-from dpmf.kernels.ridge import RESOLUTION, Penalties, solve_people_reference
+from dpmf.kernels.ridge import RESOLUTION, Penalties, solve_person
 from dpmf.kernels.rows import FLOATS_PER_LINE, aligned_rows
 
 _PANEL = 64  # factor rows brought together at a time: with 64 factors they take a third of a first-level cache
@@ -208,7 +208,7 @@ def solve_rated_reference(
     """Return (b, u) of one row, shape (K + 1,), by NumPy's solver."""
     scale = float(len(columns)) ** penalties.exponent
     scaled = Penalties(penalties.bias * scale, penalties.factors * scale, exponent=0.0)
-    return solve_people_reference(columns, values, V, c, mean, scaled)
+    return solve_person(columns, values, V, c, mean, scaled)
 
 
 def add_gramian_reference(V: NDArray[Any]) -> NDArray[np.float64]:

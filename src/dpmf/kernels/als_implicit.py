@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.dense import LEAST_PIVOT
-from dpmf.kernels.jit import kernel
+from dpmf.kernels.dense import LEAST_PIVOT, solve_plainly
+from dpmf.kernels.jit import kernel, short_form
+
+_ITEMS_AT_ONCE = 64  # whose products are in memory
 
 
 class ImplicitItems(NamedTuple):
@@ -68,12 +70,18 @@ def sum_items(
     return gramian, bias_sum
 
 
+@short_form(sum_items)
 def sum_items_reference(
     V: NDArray[Any], c: NDArray[Any], ridge: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what `sum_items` returns."""
-    V = V.astype(np.float64)
-    return V.T @ V + ridge * np.eye(V.shape[1]), V.T @ c.astype(np.float64)
+    """Return what `sum_items` returns, summed in the same order: along the first axis, NumPy adds row after row."""
+    width = V.shape[1]
+    sums = np.zeros((width, width + 1))
+    for first in range(0, len(V), _ITEMS_AT_ONCE):
+        v = V[first : first + _ITEMS_AT_ONCE].astype(np.float64)
+        factors = np.column_stack([v, c[first : first + _ITEMS_AT_ONCE].astype(np.float64)])
+        sums = np.add.reduce(np.concatenate([sums[None], v[:, :, None] * factors[:, None, :]]), axis=0)
+    return sums[:, :width] + ridge * np.eye(width), np.ascontiguousarray(sums[:, width])
 
 
 @kernel
@@ -151,6 +159,15 @@ def solve_implicit(
             y[:] = 0.0
         for k in range(n):
             U[i, k] = np.float32(y[k])
+
+
+def solve_implicit_person(own: NDArray[np.int32], items: ImplicitItems, alpha: float) -> NDArray[np.float64]:
+    """Return what `solve_implicit` writes for one person with these items, up to rounding, without a compiler."""
+    if not len(own):
+        return np.zeros(items.V.shape[1])
+    v = items.V[own].astype(np.float64)
+    right = 1.0 + alpha * (1.0 - items.c[own].astype(np.float64))
+    return solve_plainly(items.gramian + alpha * (v.T @ v), right @ v - items.bias_sum)
 
 
 def solve_implicit_reference(

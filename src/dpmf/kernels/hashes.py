@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.jit import kernel
+from dpmf.kernels.jit import kernel, short_form
 from dpmf.streams import mix
 
 _TO_UNIT = 1.0 / (1 << 53)  # the top 53 bits of a hash, as a float in [0, 1)
@@ -40,7 +40,7 @@ def pair_uniforms(
 ) -> None:
     """Give every rating of users start..stop-1 a number in [0, 1) that depends on its user, its item and the key.
 
-    The slow equivalent, for all users, is `pair_uniforms_reference`.
+    The slow equivalent is `pair_uniforms_reference`.
     """
     indptr, items = rated
     for i in range(start, stop):
@@ -49,12 +49,20 @@ def pair_uniforms(
             out[p] = (mix_one(of_user ^ item_keys[items[p]]) >> np.uint64(11)) * _TO_UNIT
 
 
+@short_form(pair_uniforms)
 def pair_uniforms_reference(
-    key: np.uint64, user_keys: NDArray[np.uint64], item_keys: NDArray[np.uint64], rated: CsrPattern
-) -> NDArray[np.float64]:
-    """Return what `pair_uniforms` writes for all users."""
-    of_user = np.repeat(mix(key ^ user_keys), np.diff(rated.indptr)).astype(np.uint64)
-    return np.asarray((mix(of_user ^ item_keys[rated.items]) >> np.uint64(11)) * _TO_UNIT)
+    key: np.uint64,
+    user_keys: NDArray[np.uint64],
+    item_keys: NDArray[np.uint64],
+    rated: CsrPattern,
+    start: int,
+    stop: int,
+    out: NDArray[np.float64],  # out
+) -> None:
+    """Write what `pair_uniforms` writes."""
+    own = slice(rated.indptr[start], rated.indptr[stop])
+    of_user = np.repeat(mix(key ^ user_keys[start:stop]), np.diff(rated.indptr[start : stop + 1])).astype(np.uint64)
+    out[own] = (mix(of_user ^ item_keys[rated.items[own]]) >> np.uint64(11)) * _TO_UNIT
 
 
 @kernel

@@ -21,7 +21,7 @@ _TILE = 128  # items scored at a time, for one person after the other
 
 
 @fast_kernel
-def _add_scaled(total: NDArray[np.float32], row: NDArray[np.float32], weight: np.float32) -> None:
+def add_scaled(total: NDArray[np.float32], row: NDArray[np.float32], weight: np.float32) -> None:
     """Add weight · row to total (out)."""
     for k in range(len(total)):
         total[k] += weight * row[k]
@@ -52,7 +52,7 @@ def score_head(
     U = np.zeros((stop - start, left.shape[1]), np.float32)
     for i in range(start, stop):
         for p in range(owned.indptr[i], owned.indptr[i + 1]):
-            _add_scaled(U[i - start], left[owned.items[p]], owned.values[p])
+            add_scaled(U[i - start], left[owned.items[p]], owned.values[p])
     for first in range(0, n_head, _TILE):
         last = min(first + _TILE, n_head)
         for i in range(stop - start):
@@ -62,6 +62,27 @@ def score_head(
             j, weight = owned.items[p], owned.values[p]
             for q in range(pairs.indptr[j], pairs.indptr[j + 1]):
                 out[i - start, pairs.items[q]] += weight * pairs.values[q]
+
+
+def score_head_of_one(
+    items: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    left: NDArray[np.float32],
+    right: NDArray[np.float32],
+    pairs: Csr,
+) -> NDArray[np.float32]:
+    """Return what `score_head` writes for one person who has these items, up to rounding, without a compiler.
+
+    >>> pairs = Csr(np.array([0, 1, 1]), np.array([1], np.int32), np.array([4], np.float32))
+    >>> left, right = np.array([[2.0], [1.0]], np.float32), np.array([[1.0], [3.0]], np.float32)
+    >>> score_head_of_one(np.array([0], np.int32), np.array([0.5], np.float32), left, right, pairs)
+    array([1., 5.], dtype=float32)
+    """
+    scores = right @ (weights @ left[items])
+    for j, weight in zip(items.tolist(), weights, strict=True):
+        row = slice(pairs.indptr[j], pairs.indptr[j + 1])
+        scores[pairs.items[row]] += weight * pairs.values[row]  # each item once in a row
+    return np.asarray(scores, np.float32)
 
 
 def score_head_reference(owned: Csr, left: NDArray[Any], columns: NDArray[Any], pairs: Csr) -> NDArray[np.float64]:

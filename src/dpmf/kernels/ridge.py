@@ -8,7 +8,7 @@ with both ridges multiplied by n^exponent, n being the number of the person's ra
 
 >>> import numpy as np
 >>> V, c = np.eye(2), np.zeros(2)
->>> solve_people_reference(np.array([0]), np.array([4.0]), V, c, 3.0, Penalties(1e-9, 1.0, 0.0)).round(3).tolist()
+>>> solve_person(np.array([0]), np.array([4.0]), V, c, 3.0, Penalties(1e-9, 1.0, 0.0)).round(3).tolist()
 [1.0, 0.0, 0.0]
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import Csr
+from dpmf.kernels.dense import solve_plainly
 from dpmf.kernels.jit import fast_kernel
 
 RESOLUTION = 1e-6  # a ridge below this part of the mean of the diagonal would be lost in single precision
@@ -84,7 +85,7 @@ def solve_people(
 ) -> None:
     """Fit bias and factors of people start..stop-1; a person without ratings gets zeros.
 
-    The slow equivalent, for one person, is `solve_people_reference`.
+    The equivalent for one person, without a compiler, is `solve_person`.
     """
     indptr, items, values = rated
     ridge_b, ridge_u, exponent = penalties
@@ -150,7 +151,7 @@ def squared_errors(
     return total
 
 
-def solve_people_reference(
+def solve_person(
     items: NDArray[Any],
     values: NDArray[Any],
     V: NDArray[Any],
@@ -158,10 +159,13 @@ def solve_people_reference(
     mean: float,
     penalties: Penalties,
 ) -> NDArray[np.float64]:
-    """Return (b, u) of one person, shape (K + 1,), by NumPy's solver."""
+    """Return (b, u) of one person, shape (K + 1,), by NumPy's solver; zeros without ratings."""
+    if not len(items):
+        return np.zeros(V.shape[1] + 1)
     Z = np.c_[np.ones(len(items)), V[items].astype(np.float64)]
     penalty = np.diag([penalties.bias] + [penalties.factors] * V.shape[1]) * len(items) ** penalties.exponent
-    return np.asarray(np.linalg.solve(Z.T @ Z + penalty, Z.T @ (values - mean - c[items])))
+    A, y = Z.T @ Z + penalty, Z.T @ (values.astype(np.float64) - mean - c[items])
+    return solve_plainly(A, y)
 
 
 def squared_errors_reference(

@@ -1,8 +1,9 @@
-"""Predicting ratings, and finding the best items of many people without a people × items matrix.
+"""Predicting ratings, scoring items, and keeping the best of them.
 
->>> excluded = CsrPattern(np.array([0, 1]), np.array([1], np.int32))
->>> find_best_items_reference(np.array([[1.0, 3.0, 2.0]]), excluded, 2)
-(array([[2, 0]], dtype=int32), array([[2., 1.]], dtype=float32))
+>>> items, scores = np.empty(2, np.int32), np.empty(2, np.float32)
+>>> keep_best(np.array([1, 3, 2], np.float32), items, scores)
+>>> items.tolist(), scores.tolist()
+([1, 2], [3.0, 2.0])
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.jit import fast_kernel, kernel
+from dpmf.kernels.jit import fast_kernel, kernel, short_form
 
-_TILE = 128  # items scored at a time: with 64 factors or so, they stay in the first-level cache
 NEVER = np.float32(-1e38)  # a score of this or less marks an item that is no candidate; finite, for the fast kernels
 
 
@@ -92,7 +92,7 @@ def score_tile_reference(
 
 
 @kernel
-def _sink(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, score: float) -> None:
+def add_to_heap(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, score: float) -> None:
     """Replace the first entry of a heap (both out), its worst, and restore its order: worst first.
 
     Of equal scores the item with the larger number is the worse.
@@ -117,41 +117,32 @@ def _sink(items: NDArray[np.int32], scores: NDArray[np.float32], item: int, scor
 
 
 @kernel
-def _start_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+def start_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
     """Empty a heap (both out): -1 and NEVER everywhere."""
     items[:] = -1
     scores[:] = NEVER
 
 
 @kernel
-def _add_to_heap(tile: NDArray[np.float32], first: int, items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
-    """Put into the heap (out) those of the scores of items first, first + 1, … that are better than its worst."""
-    worst = scores[0]
-    for j in range(len(tile)):
-        if tile[j] > worst:
-            _sink(items, scores, first + j, tile[j])
-            worst = scores[0]
-
-
-@kernel
-def _sort_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+def sort_heap(items: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
     """Turn a heap (both out) into a list, best first; of equal scores the smaller item first."""
-    # Heap order is not item order among equals: sort by item first, then stably by score.
-    by_item = np.argsort(items, kind="mergesort")
-    order = by_item[np.argsort(-scores[by_item], kind="mergesort")]
-    items[:] = items[order]
-    scores[:] = scores[order]
+    for last in range(len(items) - 1, 0, -1):
+        item, score = items[last], scores[last]
+        items[last], scores[last] = items[0], scores[0]
+        add_to_heap(items[:last], scores[:last], item, score)
 
 
 @kernel
 def keep_best(scores: NDArray[np.float32], best_items: NDArray[np.int32], best_scores: NDArray[np.float32]) -> None:
     """Write the best items, best first, and their scores (both out); -1 and NEVER where there are too few.
 
-    The slow equivalent is `find_best_items_reference` for one person.
+    The slow equivalent is `dpmf.kernels.best_items.find_best_items_reference` for one person.
     """
-    _start_heap(best_items, best_scores)
-    _add_to_heap(scores, 0, best_items, best_scores)
-    _sort_heap(best_items, best_scores)
+    start_heap(best_items, best_scores)
+    for item in range(len(scores)):
+        if scores[item] > best_scores[0]:
+            add_to_heap(best_items, best_scores, item, scores[item])
+    sort_heap(best_items, best_scores)
 
 
 @kernel
@@ -183,61 +174,22 @@ def skip_full_groups(
     return n_chosen
 
 
-def skip_full_groups_reference(ranking: NDArray[np.int32], groups: CsrPattern, most: int, k: int) -> list[int]:
-    """Return the first k items that `skip_full_groups` chooses, starting with empty groups."""
-    chosen: list[int] = []
-    rows = np.split(groups.items, groups.indptr[1:-1])
+@short_form(skip_full_groups)
+def skip_full_groups_reference(
+    ranking: NDArray[np.int32],
+    groups: CsrPattern,
+    most: int,
+    counts: NDArray[np.int64],  # out
+    chosen: NDArray[np.int32],  # out
+) -> int:
+    """Do what `skip_full_groups` does."""
+    n_chosen = 0
     for item in ranking.tolist():
-        full = [group for group in rows[item] if sum(group in rows[one] for one in chosen) >= most]
-        if not full and len(chosen) < k:
-            chosen.append(item)
-    return chosen
-
-
-@kernel
-def find_best_items(
-    U: NDArray[np.float32],
-    VT: NDArray[np.float32],
-    c: NDArray[np.float32],
-    excluded: CsrPattern,
-    start: int,
-    stop: int,
-    best_items: NDArray[np.int32],  # out
-    best_scores: NDArray[np.float32],  # out
-) -> None:
-    """Write the best items of people start..stop-1 (rows of the outputs, k columns), best first.
-
-    Nobody gets the items in their row of `excluded`, which are in ascending order; an item with c = 2·NEVER goes to
-    nobody. Everybody's scores for one tile of items are computed before the next tile is fetched.
-    """
-    indptr, items = excluded
-    tile = np.empty(_TILE, np.float32)
-    n_items = VT.shape[1]
-    coming = indptr[start:stop].copy()  # the next excluded item of each person
-    for i in range(start, stop):
-        _start_heap(best_items[i], best_scores[i])
-    for first in range(0, n_items, _TILE):
-        last = min(first + _TILE, n_items)
-        for i in range(start, stop):
-            greatest = score_tile(U[i], VT, c, first, tile[: last - first])
-            p = coming[i - start]
-            while p < indptr[i + 1] and items[p] < last:
-                if items[p] >= first:  # no write outside the tile, whatever the order
-                    tile[items[p] - first] = NEVER
-                p += 1
-            coming[i - start] = p
-            if greatest > best_scores[i, 0]:
-                _add_to_heap(tile[: last - first], first, best_items[i], best_scores[i])
-    for i in range(start, stop):
-        _sort_heap(best_items[i], best_scores[i])
-
-
-def find_best_items_reference(
-    scores: NDArray[np.floating], excluded: CsrPattern, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return what `find_best_items` writes, given all scores; needs at least k candidates per person."""
-    scores = scores.astype(np.float32)
-    for i in range(len(scores)):
-        scores[i, excluded.items[excluded.indptr[i] : excluded.indptr[i + 1]]] = -np.inf
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return order.astype(np.int32), np.take_along_axis(scores, order, axis=1)
+        if n_chosen == len(chosen):
+            break
+        own = groups.items[groups.indptr[item] : groups.indptr[item + 1]]
+        if (counts[own] < most).all():
+            np.add.at(counts, own, 1)
+            chosen[n_chosen] = item
+            n_chosen += 1
+    return n_chosen

@@ -7,14 +7,13 @@ array([1, 0, 2])
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.jit import kernel
+from dpmf.kernels.jit import kernel, short_form
 
 
 @kernel
@@ -26,10 +25,11 @@ def pairs_in_order(users: NDArray[np.int32], items: NDArray[np.int32]) -> bool:
     return True
 
 
+@short_form(pairs_in_order)
 def pairs_in_order_reference(users: NDArray[np.int32], items: NDArray[np.int32]) -> bool:
     """Return what `pairs_in_order` returns."""
-    pairs = list(zip(users.tolist(), items.tolist(), strict=True))
-    return pairs == sorted(pairs)
+    rises, stays = users[1:] > users[:-1], users[1:] == users[:-1]
+    return bool((rises | (stays & (items[1:] >= items[:-1]))).all())
 
 
 @kernel
@@ -60,6 +60,7 @@ def order_pairs(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int
     return order
 
 
+@short_form(order_pairs)
 def order_pairs_reference(
     users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int
 ) -> NDArray[np.int64]:
@@ -73,6 +74,7 @@ def row_pointers(users: NDArray[np.int32], n_users: int) -> NDArray[np.int64]:
     return _starts(users, n_users)
 
 
+@short_form(row_pointers)
 def row_pointers_reference(users: NDArray[np.int32], n_users: int) -> NDArray[np.int64]:
     """Return what `row_pointers` returns."""
     return np.concatenate([[0], np.cumsum(np.bincount(users, minlength=n_users))])
@@ -90,6 +92,7 @@ def kept_pointers(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray
     return kept
 
 
+@short_form(kept_pointers)
 def kept_pointers_reference(indptr: NDArray[np.int64], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return what `kept_pointers` returns."""
     return np.concatenate([[0], np.cumsum(keep)])[indptr]
@@ -106,10 +109,14 @@ def rows_ascend(rated: CsrPattern) -> bool:
     return True
 
 
+@short_form(rows_ascend)
 def rows_ascend_reference(rated: CsrPattern) -> bool:
     """Return what `rows_ascend` returns."""
-    rows = (rated.items[first:last].tolist() for first, last in pairwise(rated.indptr.tolist()))
-    return all(row == sorted(set(row)) for row in rows)
+    first, last = rated.indptr[0], rated.indptr[-1]
+    items = rated.items[first:last]
+    ascends = np.append(items[1:] > items[:-1], True)
+    ascends[rated.indptr[1:] - 1 - first] = True  # at the end of a row another begins; at that of an empty one, too
+    return bool(ascends.all())
 
 
 @kernel
@@ -122,6 +129,7 @@ def row_sums(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[
     return sums
 
 
+@short_form(row_sums)
 def row_sums_reference(indptr: NDArray[np.int64], values: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return what `row_sums` returns."""
     users = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
@@ -172,9 +180,10 @@ def mark_present(ids: NDArray[Any], lowest: int, present: NDArray[np.bool_]) -> 
         present[np.int64(one) - lowest] = True
 
 
-def mark_present_reference(ids: NDArray[Any], lowest: int, size: int) -> NDArray[np.bool_]:
-    """Return what `mark_present` writes to an array of this size."""
-    return np.isin(np.arange(lowest, lowest + size), ids)
+@short_form(mark_present)
+def mark_present_reference(ids: NDArray[Any], lowest: int, present: NDArray[np.bool_]) -> None:
+    """Write what `mark_present` writes."""
+    present[ids.astype(np.int64) - lowest] = True
 
 
 @kernel
@@ -188,7 +197,10 @@ def look_up(ids: NDArray[Any], lowest: int, table: NDArray[np.int32], codes: NDA
             codes[p] = -1
 
 
-def look_up_reference(ids: NDArray[Any], lowest: int, table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return what `look_up` writes."""
-    known = dict(enumerate(table.tolist(), start=lowest))
-    return np.array([known.get(one, -1) for one in ids.tolist()], np.int32)
+@short_form(look_up)
+def look_up_reference(ids: NDArray[Any], lowest: int, table: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
+    """Write what `look_up` writes."""
+    places = ids.astype(np.int64) - lowest
+    inside = (places >= 0) & (places < len(table))
+    codes[:] = -1
+    codes[inside] = table[places[inside]]

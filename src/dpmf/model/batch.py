@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.csr import Csr, CsrPattern
-from dpmf.kernels.scores import NEVER, find_best_items, predict_pairs, score_tile
+from dpmf.kernels.scores import NEVER, predict_pairs, score_tile
 from dpmf.kernels.sort import rows_ascend
 from dpmf.model.person import Recommendation, as_recommendation
 from dpmf.model.ranking import Ranking
 from dpmf.model.release import Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, select_best
 
-_PEOPLE_PER_TASK = 64
+_PEOPLE_PER_TASK = 96  # a multiple of the people that are scored at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +92,8 @@ def recommend_many(
     seen = CsrPattern(seen_indptr, seen_items)
     if not rows_ascend(seen):
         raise InvalidArgument("the items that people have seen must be in ascending order, each once per person")
+    if len(seen_items) and not 0 <= seen_items.min() <= seen_items.max() < len(release.items):
+        raise InvalidArgument("the items that people have seen must be in the catalogue")
     n_people = len(factors)
     best_items = np.full((n_people, min(k, len(release.items))), -1, np.int32)
     best_scores = np.zeros(best_items.shape, np.float32)
@@ -99,6 +101,7 @@ def recommend_many(
         if rated is None:
             raise InvalidArgument("this release ranks by what people have: give it as rated=…")
         _rank_many(release.ranking, rated, seen, filters, thread_count(n_threads), best_items, best_scores)
+        best_scores[best_items < 0] = 0.0
         ratings = _predict_listed(release, factors, biases, best_items) if release.predicts_ratings else None
         return Batch(release, best_items, best_scores, ratings)
     offsets = release.item_biases.copy()
@@ -106,13 +109,15 @@ def recommend_many(
         offsets[~filters.allowed] = 2 * NEVER
     of_lists = Filters(limit=filters.limit)  # what the offsets do not express
 
-    release.columns  # noqa: B018  (computed once, before threads start)
+    release.tiles if filters.limit is None else release.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
+        from dpmf.kernels.best_items import find_best_items  # the compiler's own types: not needed for one person
+
         first = task * _PEOPLE_PER_TASK
         last = min(first + _PEOPLE_PER_TASK, n_people)
         if filters.limit is None:
-            find_best_items(factors, release.columns, offsets, seen, first, last, best_items, best_scores)
+            find_best_items(factors, release.tiles, offsets, seen, first, last, best_items, best_scores)
             return
         scores = np.empty(len(offsets), np.float32)
         for person in range(first, last):  # how far down its ranking a list reaches is not known beforehand
@@ -138,13 +143,19 @@ def _rank_many(
     best_scores: NDArray[np.float32],  # out
 ) -> None:
     """Write the best items of each person by the ranking part."""
+    from dpmf.kernels.best_ranked import find_best_ranked
+
     owned = ranking.restrict(rated)
     n_people, k = best_items.shape
-    ranking.columns, ranking.order  # noqa: B018  (computed once, before threads start)
+    allowed = np.ones(len(ranking.popularity), np.bool_) if filters.allowed is None else filters.allowed
+    ranking.in_order, ranking.columns  # noqa: B018  (computed once, before threads start)
 
     def work(task: int) -> None:
         first = task * _PEOPLE_PER_TASK
         last = min(first + _PEOPLE_PER_TASK, n_people)
+        if filters.limit is None:
+            find_best_ranked(owned, ranking.in_order, allowed, seen, first, last, best_items, best_scores)
+            return
         for person, scores in enumerate(ranking.scores_of_people(owned, first, last), start=first):
             scores[seen.items[seen.indptr[person] : seen.indptr[person + 1]]] = NEVER
             chosen = select_best(scores, k, filters, ranking.order)

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.als_implicit import solve_implicit
+from dpmf.kernels.als_implicit import solve_implicit, solve_implicit_person
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.ridge import Penalties, solve_people
+from dpmf.kernels.ridge import Penalties, solve_people, solve_person
 from dpmf.kernels.scores import NEVER
 from dpmf.model.ranking import Ranking
 from dpmf.model.release import LEAST_RIDGE, Release
@@ -113,7 +113,6 @@ class Person:
                 without genres are not limited.
             include_rated: whether items already rated may come up again.
         """
-        check_k(k)
         filters = find_filters(
             self.release.items,
             only=only,
@@ -123,17 +122,25 @@ class Person:
             most_per_genre=most_per_genre,
         )
         release = self.release
-        scores = self._predictions() if release.ranking is None else release.ranking.scores(self.rated, self._weights)
-        if not include_rated:
-            scores[self.rated] = NEVER
+        chosen, scores = self.best(k, filters, include_rated=include_rated)
         if release.ranking is None:
-            return best_of(release, scores, k, filters, clip=not release.is_implicit)
-        chosen = select_best(scores, k, filters, release.ranking.order)
+            return [as_recommendation(release, item, scores[item], clip=not release.is_implicit) for item in chosen]
         ratings = self._predictions()[chosen] if release.predicts_ratings else [None] * len(chosen)
         return [
             as_recommendation(release, item, scores[item], clip=False, rating=rating)
             for item, rating in zip(chosen, ratings, strict=True)
         ]
+
+    def best(
+        self, k: int, filters: Filters = NO_FILTERS, *, include_rated: bool = False
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the positions of the k best items, best first, and the scores of all items."""
+        check_k(k)
+        ranking = self.release.ranking
+        scores = self._predictions() if ranking is None else ranking.scores(self.rated, self._weights)
+        if not include_rated:
+            scores[self.rated] = NEVER
+        return select_best(scores, k, filters, None if ranking is None else ranking.order), scores
 
     @property
     def owned(self) -> Csr:
@@ -184,8 +191,27 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
         raise InvalidArgument(f"none of the rated items is in the catalogue (the first is {unknown[0]!r})")
     items = np.array(sorted(known), np.int32)
     values = np.array([known[item] for item in items.tolist()], np.float32)
-    biases, factors = fold_in_many(release, np.array([0, len(items)]), items, values)
-    return Person(release, float(biases[0]), factors[0], items, tuple(unknown), release.weigh(values))
+    bias, factors = fit_one(release, items, values)
+    return Person(release, bias, factors, items, tuple(unknown), release.weigh(values))
+
+
+def fit_one(
+    release: Release, items: NDArray[np.int32], values: NDArray[np.float32]
+) -> tuple[float, NDArray[np.float32]]:
+    """Return what `fold_in_many` fits to one person, up to rounding: loading its kernel takes longer than the fit."""
+    if not release.predicts:
+        return 0.0, np.zeros(release.n_factors, np.float32)
+    of_items = release.item_factors, release.item_biases, release.mean
+    with np.errstate(over="ignore", invalid="ignore"):
+        if release.is_implicit:
+            return 0.0, solve_implicit_person(items, release.implicit_items, release.alpha).astype(np.float32)
+        solved = solve_person(items, values, *of_items, _penalties(release)).astype(np.float32)
+    return float(solved[0]), solved[1:]
+
+
+def _penalties(release: Release) -> Penalties:
+    ridge = release.ridge
+    return Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
 
 
 def fold_in_many(
@@ -207,8 +233,7 @@ def fold_in_many(
         return biases, factors
     chunk = 256
 
-    rated, ridge = Csr(indptr, items, values), release.ridge
-    penalties = Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
+    rated, penalties = Csr(indptr, items, values), _penalties(release)
     owned_items = release.implicit_items if release.is_implicit else None  # computed once, before threads start
 
     def solve(task: int) -> None:

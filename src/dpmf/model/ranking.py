@@ -19,12 +19,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.csr import Csr
+from dpmf.kernels.csr import Csr, CsrPattern
+from dpmf.kernels.pair_scores import score_head, score_head_of_one
+from dpmf.kernels.sort import rows_ascend_reference
+
+if TYPE_CHECKING:
+    from dpmf.kernels.best_ranked import RankedItems
 
 LARGEST_FACTOR = 1e12  # in magnitude; no training gives more, and products of more would not be numbers
 
@@ -99,6 +104,26 @@ class Ranking:
         """The right factors transposed, shape (K, M), for scoring many items at once."""
         return np.ascontiguousarray(self.right.T)
 
+    @cached_property
+    def in_order(self) -> RankedItems:
+        """The catalogue in the order of ties, for finding the best items of many people."""
+        from dpmf.kernels.best_ranked import RankedItems
+        from dpmf.kernels.tiles import pack_items
+
+        places = self.places[self.order]
+        by_popularity = places[places >= 0]
+        turns = np.empty(len(self.items), np.int32)
+        turns[by_popularity] = np.arange(len(self.items), dtype=np.int32)
+        return RankedItems(
+            left=self.left,
+            tiles=pack_items(self.right[by_popularity]),
+            pairs=Csr(self.indptr, turns[self.pairs], self.values),
+            head=self.items[by_popularity],
+            others=self.order[places < 0],
+            order=self.order,
+            popularity=self.popularity,
+        )
+
     def weigh(self, ratings: NDArray[np.floating[Any]], highest: float) -> NDArray[np.float32]:
         """Return how much the items with these ratings count.
 
@@ -141,14 +166,16 @@ class Ranking:
         head. A person with no weighted item in the head gets the popularity of every item. Sorting by score,
         and by `order` among equals, is the ranking.
         """
-        from dpmf.kernels.pair_scores import score_head
-
         of_head = np.empty((stop - start, len(self.items)), np.float32)
         score_head(owned, self.left, self.columns, self._pairs, start, stop, of_head)
+        return self._beside_others(of_head, np.diff(owned.indptr[start : stop + 1]) > 0)
+
+    def _beside_others(self, of_head: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return scores of all items from those of the head; `known` are the people with a weighted item in it."""
         lowest = of_head.min(axis=1, initial=np.float32(np.finfo(np.float32).max))
         scores = np.repeat(np.nextafter(lowest, np.float32(-np.inf))[:, None], len(self.popularity), axis=1)
         scores[:, self.items] = of_head
-        scores[np.diff(owned.indptr[start : stop + 1]) == 0] = self.popularity
+        scores[~known] = self.popularity
         return scores
 
     def scores(self, positions: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float32]:
@@ -159,7 +186,9 @@ class Ranking:
             weights: how much each counts, from `weigh`.
         """
         rated = Csr(np.array([0, len(positions)]), np.asarray(positions, np.int32), np.asarray(weights, np.float32))
-        return np.asarray(self.scores_of_people(self.restrict(rated), 0, 1)[0])
+        owned = self.restrict(rated)
+        of_head = score_head_of_one(owned.items, owned.values, self.left, self.right, self._pairs)
+        return np.asarray(self._beside_others(of_head[None], np.array([len(owned.items) > 0]))[0])
 
     def knows(self, position: int) -> bool:
         """Tell whether an item contributes to any score."""
@@ -201,10 +230,8 @@ class Ranking:
 
 def _ascends(indptr: NDArray[np.int64], columns: NDArray[np.int32], n_columns: int) -> bool:
     """Tell whether rows are well formed, and their columns ascending and in range."""
-    from dpmf.kernels.sort import rows_ascend
-
     if indptr[0] != 0 or indptr[-1] != len(columns) or (np.diff(indptr) < 0).any():
         return False
     if len(columns) and not 0 <= columns.min() <= columns.max() < n_columns:
         return False
-    return bool(rows_ascend(Csr(indptr, columns, np.zeros(0, np.float32)).pattern))
+    return rows_ascend_reference(CsrPattern(indptr, columns))  # few enough to do without the compiler

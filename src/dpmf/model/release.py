@@ -194,6 +194,13 @@ class Release:
         return prepare_items(self.item_factors, self.item_biases, max(self.ridge.factors, LEAST_RIDGE))
 
     @cached_property
+    def tiles(self) -> NDArray[np.float32]:
+        """The item factors in tiles, for finding the best items of many people; see `dpmf.kernels.tiles`."""
+        from dpmf.kernels.tiles import pack_items
+
+        return pack_items(self.item_factors)
+
+    @cached_property
     def columns(self) -> NDArray[np.float32]:
         """The item factors transposed, shape (K, n_items), for scoring many items at once."""
         return np.ascontiguousarray(self.item_factors.T)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument, UnknownId
 from dpmf.kernels.csr import CsrPattern
-from dpmf.kernels.scores import NEVER, keep_best, skip_full_groups
+from dpmf.kernels.scores import NEVER, skip_full_groups
 from dpmf.ratings import Items
 
 _GROWTH = 4  # the ranking is extended by this factor for as long as limits leave a list too short
@@ -116,9 +116,12 @@ def select_best(
 
 def _rank(scores: NDArray[np.float32], k: int, order: NDArray[np.int32] | None) -> NDArray[np.int32]:
     """Return the positions of the k best candidates, or of all, best first."""
-    positions, best = np.empty(min(k, len(scores)), np.int32), np.empty(min(k, len(scores)), np.float32)
-    keep_best(scores if order is None else scores[order], positions, best)
-    found = positions[positions >= 0]
+    ordered = scores if order is None else scores[order]
+    found = np.flatnonzero(ordered > NEVER).astype(np.int32)
+    if len(found) > k:  # only the scores that can be among the best are sorted
+        candidates = ordered[found]
+        found = found[candidates >= np.partition(candidates, -k)[-k]]
+    found = found[np.argsort(-ordered[found], kind="stable")[:k]]
     return found if order is None else order[found]
 
 

@@ -1,0 +1,101 @@
+"""`dpmf recommend-all`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpmf.cli.choice import ChoiceOptions, choice_options
+from dpmf.cli.groups import grouped
+from dpmf.cli.options import data_options, parse_data_options, parse_size
+from dpmf.cli.output import json_option, print_json, progress, say
+from dpmf.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from dpmf.model import Release
+    from dpmf.runs.recommending import Some
+
+
+@click.command("recommend-all")
+@click.argument("source", metavar="RELEASE|MODEL", type=click.Path(path_type=Path))
+@click.option(
+    "--ratings",
+    "data",
+    metavar="DATA",
+    help="Whom to recommend to: everybody in DATA. For a model, all its users if not given.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Parquet file to write. Sensitive."
+)
+@choice_options
+@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
+@data_options
+@json_option
+@grouped(asked=ChoiceOptions)
+def recommend_all(
+    source: Path,
+    data: str | None,
+    out: Path,
+    asked: ChoiceOptions,
+    threads: int | None,
+    memory: str | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Recommend items to everybody, from a RELEASE or a MODEL, and write the lists to a Parquet file.
+
+    A release is given everybody's ratings and fits each person to their own; a model knows its users and what they
+    rated. The file has the columns user, item, rank and score, and rating if there is one beside the score.
+    """
+    from dpmf.engine.threads import thread_count
+    from dpmf.model.selection import find_filters
+    from dpmf.runs.recommending import Choice, check_table, write_lists
+
+    thread_count(threads)
+    check_table(out, asked.k)
+    limit = None if memory is None else parse_size(memory)
+    with (
+        progress("recommending", None) as show,
+        _people(source, data, limit, threads, reading) as (release, total, people),
+    ):
+        choice = Choice(asked.k, find_filters(release.items, **asked.filters()), asked.include_rated)
+        written = write_lists(
+            out,
+            release,
+            people,
+            choice,
+            n_threads=threads,
+            memory=limit,
+            progress=lambda done: show(done, f"{done:,} people", total),
+        )
+    if as_json:
+        print_json({**written._asdict(), "out": str(out)})
+        return
+    say(f"{written.rows:,} recommendations to {written.people:,} people in {out}: sensitive, keep it inside")
+
+
+@contextlib.contextmanager
+def _people(
+    source: Path, data: str | None, memory: int | None, threads: int | None, reading: dict[str, Any]
+) -> Iterator[tuple[Release, int, Iterator[Some]]]:
+    """Yield what to recommend from, the number of people, and the people."""
+    from dpmf.model import Model, Release
+    from dpmf.runs.reading import read_for
+    from dpmf.runs.recommending import of_model, open_people
+
+    options = parse_data_options(**reading)
+    if (source / "model.json").is_file():
+        model = Model.load(source)
+        users = model.user_ids if data is None else read_for(model.release, data, options).user_ids
+        yield model.release, len(users), of_model(model, users)
+        return
+    release = Release.load(source)
+    if data is None:
+        raise InvalidArgument("a release knows no users: name their ratings with --ratings DATA")
+    with open_people(release, data, options, memory=memory, n_threads=threads) as (total, people):
+        yield release, total, people
