@@ -29,6 +29,15 @@ _NARROW = {
     "OPENBLAS_CORETYPE": "Haswell",
 }
 _TITLES = {
+    "summary": (
+        "processor",
+        "factors",
+        "dpmf",
+        "LIBMF",
+        "ratio",
+        "ratio with 16-bit items",
+        "implicit's time over ours",
+    ),
     "speeds": (
         *("processor", "factors", "dpmf", "LIBMF", "ratio", "16-bit", "ratio", "2 threads over 1", "copying, 2 over 1"),
         *("of the limit", "implicit"),
@@ -56,7 +65,7 @@ def main() -> None:
         _measure(arguments)
         return
     results = [json.loads(path.read_text()) for path in sorted(arguments.folder.glob("*.json"))]
-    for name, table in (("processors", _speeds(results)), ("times", _times(results))):
+    for name, table in (("speed", _summary(results)), ("processors", _speeds(results)), ("times", _times(results))):
         print(table)
         for page in arguments.page:
             if f"<!-- begin: {name} -->" in page.read_text():
@@ -101,6 +110,12 @@ def _processor() -> tuple[str, bool]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "processor")
     return f"{name} ({llvm.get_host_cpu_name()})", bool(llvm.get_host_cpu_features().get("avx512f"))
+
+
+def _summary(results: list[dict[str, Any]]) -> str:
+    """Return the few columns that matter most."""
+    rows = [[_name(one), *_speeds_of(row)] for one in results for row in one["rows"]]
+    return _table("summary", [[*row[:5], row[6], row[10]] for row in rows])
 
 
 def _speeds(results: list[dict[str, Any]]) -> str:
