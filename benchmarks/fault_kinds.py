@@ -1,4 +1,7 @@
-"""The faults themselves. Each function inflicts one, lets the command run again, and raises `Defect` if it shows."""
+"""The faults themselves.
+
+Each function inflicts one, lets the command run again, raises `Defect` if it shows, and returns whether it ended a run.
+"""
 
 from __future__ import annotations
 
@@ -85,18 +88,19 @@ def run_again(one: Reference, folder: Path, *, spent: bool = False) -> None:
     check_no_leftovers(folder)
 
 
-def kill(place: Place, one: Reference, rng: random.Random) -> None:
+def kill(place: Place, one: Reference, rng: random.Random) -> bool:
     """`kill -9` at a random moment."""
     folder = place.new(one.case)
     run = start(one.case.words, folder)
     time.sleep(rng.random() * one.seconds)
     run.kill()
-    run.wait()
+    killed = run.wait() == -signal.SIGKILL
     check_after(one.case, folder)
     run_again(one, folder, spent=True)
+    return killed
 
 
-def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> None:
+def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> bool:
     """SIGSTOP for a while, at a random moment."""
     folder = place.new(one.case)
     run = start(one.case.words, folder)
@@ -111,6 +115,7 @@ def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> No
     if bits(one.case, folder) != one.bits:
         raise Defect("it ends with other bits")
     check_no_leftovers(folder)
+    return False
 
 
 @contextlib.contextmanager
@@ -128,7 +133,7 @@ def void(_: object) -> None:
     """Drop a result."""
 
 
-def fill_disk(place: Place, one: Reference, rng: random.Random) -> None:
+def fill_disk(place: Place, one: Reference, rng: random.Random) -> bool:
     """A disk that is full at a random moment: a file system in memory, with room for a part of what a run writes."""
     shutil.rmtree(place.work, ignore_errors=True)
     with mounted(place.work, "size=1g", "-t", "tmpfs") as remount:
@@ -142,9 +147,10 @@ def fill_disk(place: Place, one: Reference, rng: random.Random) -> None:
         check_after(one.case, folder)
         remount("size=1g")
         run_again(one, folder, spent=True)
+    return bool(code)
 
 
-def lock_folder(place: Place, one: Reference, rng: random.Random) -> None:
+def lock_folder(place: Place, one: Reference, rng: random.Random) -> bool:
     """A folder that may only be read: mounted so, or owned by somebody else, with the program run as nobody."""
     folder = place.new(one.case)
     before = digest(folder)
@@ -164,6 +170,7 @@ def lock_folder(place: Place, one: Reference, rng: random.Random) -> None:
     check_refusal(run, code, one.stderr)
     if digest(folder) != before:
         raise Defect("something was written to a folder that may only be read")
+    return True
 
 
 def _tmp_elsewhere(folder: Path) -> None:
@@ -180,7 +187,7 @@ def _become_nobody(folder: Path) -> None:
     os.setuid(_NOBODY)
 
 
-def starve(place: Place, one: Reference, rng: random.Random) -> None:
+def starve(place: Place, one: Reference, rng: random.Random) -> bool:
     """Too little memory: a control group where there is one, which kills, or a limit, at which allocations fail."""
     folder = place.new(one.case)
     group = Path("/sys/fs/cgroup/memory") / f"dpmf-faults-{os.getpid()}"
@@ -195,9 +202,11 @@ def starve(place: Place, one: Reference, rng: random.Random) -> None:
     else:
         more = int(2 ** (20 + 11 * rng.random()))  # from a megabyte to two gigabytes
         run = start(one.case.words, folder, first=lambda: _limit_memory(more))
-        check_refusal(run, run.wait(), one.stderr)
+        code = run.wait()
+        check_refusal(run, code, one.stderr)
     check_after(one.case, folder)
     run_again(one, folder, spent=True)
+    return bool(code)
 
 
 def _limit_memory(more: int) -> None:
@@ -205,7 +214,7 @@ def _limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
 
 
-def run_two(place: Place, one: Reference, rng: random.Random) -> None:
+def run_two(place: Place, one: Reference, rng: random.Random) -> bool:
     """Two processes with the same checkpoint, ledger and output, the second a random moment after the first."""
     folder = place.new(one.case)
     runs: list[Run] = []
@@ -219,19 +228,23 @@ def run_two(place: Place, one: Reference, rng: random.Random) -> None:
         raise Defect(f"both were refused: {runs[0].stderr[-200:]} {runs[1].stderr[-200:]}")
     check_after(one.case, folder)
     run_again(one, folder)
+    return any(codes)
 
 
-def jump_clock(place: Place, one: Reference, rng: random.Random) -> None:
+def fake_clock() -> Path | None:
+    """Return libfaketime, if it is installed."""
+    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+def jump_clock(place: Place, one: Reference, rng: random.Random) -> bool:
     """A clock that runs a thousand times too fast, backwards, or decades away, with libfaketime."""
     folder = place.new(one.case)
     (folder / "tmp").mkdir()
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-    if library is None or callable(one.case.words):
-        return
+    assert isinstance(one.case.words, str)
     shift = rng.choice(["-20y x1000", "+40y", "+0 x-50", "-1d x0.001"])
     environment = {
         **os.environ,
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": str(fake_clock()),
         "FAKETIME": shift,
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "TMPDIR": str(folder / "tmp"),
@@ -243,3 +256,4 @@ def jump_clock(place: Place, one: Reference, rng: random.Random) -> None:
     if bits(one.case, folder) != one.bits:
         raise Defect(f"with the clock at {shift} it ends with other bits")
     check_no_leftovers(folder)
+    return False
