@@ -22,6 +22,8 @@ from fault_cases import Case, bits, check_after, prepare
 from fault_program import Defect, Run, check_no_leftovers, check_refusal, digest, start
 
 _NOBODY = 65534
+_GROUPS = Path("/sys/fs/cgroup/memory")
+_FEW, _PLENTY = 100 << 20, 4 << 30  # bytes: with fewer, the interpreter itself and NumPy do not begin
 _SPENT = "its budget is spent"  # of a certified run that was killed before anything of it was stored
 
 
@@ -188,30 +190,43 @@ def _become_nobody(folder: Path) -> None:
 
 
 def starve(place: Place, one: Reference, rng: random.Random) -> bool:
-    """Too little memory: a control group where there is one, which kills, or a limit, at which allocations fail."""
-    folder = place.new(one.case)
-    group = Path("/sys/fs/cgroup/memory") / f"dpmf-faults-{os.getpid()}"
-    if rng.random() < 0.5 and os.access(group.parent, os.W_OK):
-        group.mkdir(exist_ok=True)
-        (group / "memory.limit_in_bytes").write_text(str(int((4 + 40 * rng.random()) * 2**20)))
-        run = start(one.case.words, folder, first=lambda: void((group / "tasks").write_text(str(os.getpid()))))
-        code = run.wait()
-        group.rmdir()
-        if code not in (0, -signal.SIGKILL):
-            check_refusal(run, code, one.stderr)
+    """Too little memory: a control group, which kills at a part of what a run takes, or a limit on addresses."""
+    group = _GROUPS / f"dpmf-faults-{os.getpid()}"
+    kills = has_groups() and (callable(one.case.words) or rng.random() < 0.5)
+    if kills:
+        _, _, most = _run_in_group(one, place.new(one.case), group, _PLENTY)
+        folder = place.new(one.case)
+        run, code, _ = _run_in_group(one, folder, group, int(most * rng.random()))
     else:
-        more = int(2 ** (20 + 11 * rng.random()))  # from a megabyte to two gigabytes
-        run = start(one.case.words, folder, first=lambda: _limit_memory(more))
+        folder, limit = place.new(one.case), int(_FEW * (_PLENTY / _FEW) ** rng.random())
+        run = start(one.case.words, folder, first=lambda: _begin_limited(str(one.case.words), limit))
         code = run.wait()
+    if not (kills and code == -signal.SIGKILL):
         check_refusal(run, code, one.stderr)
     check_after(one.case, folder)
     run_again(one, folder, spent=True)
     return bool(code)
 
 
-def _limit_memory(more: int) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
+def has_groups() -> bool:
+    """Whether there are control groups that limit memory, of the first version."""
+    return os.access(_GROUPS, os.W_OK)
+
+
+def _run_in_group(one: Reference, folder: Path, group: Path, limit: int) -> tuple[Run, int, int]:
+    """Run a case in a control group; return also its exit code, and the memory it took, in bytes."""
+    group.mkdir(exist_ok=True)
+    (group / "memory.limit_in_bytes").write_text(str(limit))
+    run = start(one.case.words, folder, first=lambda: void((group / "tasks").write_text(str(os.getpid()))))
+    code, most = run.wait(), int((group / "memory.max_usage_in_bytes").read_text())
+    group.rmdir()
+    return run, code, most
+
+
+def _begin_limited(words: str, limit: int) -> None:
+    """Begin anew with few addresses, which includes loading all libraries."""
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    os.execv(sys.executable, [sys.executable, "-m", "dpmf", *words.split()])
 
 
 def run_two(place: Place, one: Reference, rng: random.Random) -> bool:

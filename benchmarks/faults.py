@@ -32,6 +32,7 @@ from fault_kinds import (
     Reference,
     fake_clock,
     fill_disk,
+    has_groups,
     jump_clock,
     kill,
     lock_folder,
@@ -108,7 +109,8 @@ def inflict(kind: str, times: int, place: Place, references: list[Reference], rn
         flip(place.world, place.work, rng, times, functools.partial(tally.add, kind))
         return
     act = functools.partial(stop, seconds=pause) if kind == "stop" else _DO[kind]
-    usable = [one for one in references if kind != "clock" or isinstance(one.case.words, str)]
+    commands_only = kind == "clock" or (kind == "memory" and not has_groups())
+    usable = [one for one in references if not commands_only or isinstance(one.case.words, str)]
     if kind == "locked":
         usable = [one for one in usable if one.case.name != "compare"]  # writes beside its data, as `--out` says
     for number in range(times):
