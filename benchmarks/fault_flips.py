@@ -48,7 +48,9 @@ STORED = (
 )  # fmt: skip
 
 
-def flip(world: Path, work: Path, rng: random.Random, n_flips: int, report: Callable[[str, str | None], None]) -> None:
+def flip(
+    world: Path, work: Path, rng: random.Random, n_flips: int, report: Callable[[str, bool, str | None], None]
+) -> None:
     """Flip bits, one at a time, spread over everything that is stored."""
     for number, one in enumerate(STORED):
         shutil.rmtree(work, ignore_errors=True)
@@ -80,9 +82,9 @@ def flip(world: Path, work: Path, rng: random.Random, n_flips: int, report: Call
                 if not refused and found != expected:
                     raise Defect(f"bit {place} of {path.name} changes what is read, and nobody notices")
             except Defect as defect:
-                report(one.name, f"{path.name}, bit {place}: {defect}")
+                report(one.name, True, f"{path.name}, bit {place}: {defect}")
             else:
-                report(one.name, None)
+                report(one.name, refused, None)
 
 
 def _read(one: Stored, here: Path) -> tuple[str, bool]:

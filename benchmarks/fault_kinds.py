@@ -1,4 +1,7 @@
-"""The faults themselves. Each function inflicts one, lets the command run again, and raises `Defect` if it shows."""
+"""The faults themselves.
+
+Each function inflicts one, lets the command run again, raises `Defect` if it shows, and returns whether it ended a run.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from fault_cases import Case, bits, check_after, prepare
 from fault_program import Defect, Run, check_no_leftovers, check_refusal, digest, start
 
 _NOBODY = 65534
+_GROUPS = Path("/sys/fs/cgroup/memory")
+_FEW, _PLENTY = 100 << 20, 4 << 30  # bytes: with fewer, the interpreter itself and NumPy do not begin
 _SPENT = "its budget is spent"  # of a certified run that was killed before anything of it was stored
 
 
@@ -85,18 +90,19 @@ def run_again(one: Reference, folder: Path, *, spent: bool = False) -> None:
     check_no_leftovers(folder)
 
 
-def kill(place: Place, one: Reference, rng: random.Random) -> None:
+def kill(place: Place, one: Reference, rng: random.Random) -> bool:
     """`kill -9` at a random moment."""
     folder = place.new(one.case)
     run = start(one.case.words, folder)
     time.sleep(rng.random() * one.seconds)
     run.kill()
-    run.wait()
+    killed = run.wait() == -signal.SIGKILL
     check_after(one.case, folder)
     run_again(one, folder, spent=True)
+    return killed
 
 
-def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> None:
+def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> bool:
     """SIGSTOP for a while, at a random moment."""
     folder = place.new(one.case)
     run = start(one.case.words, folder)
@@ -111,6 +117,7 @@ def stop(place: Place, one: Reference, rng: random.Random, seconds: float) -> No
     if bits(one.case, folder) != one.bits:
         raise Defect("it ends with other bits")
     check_no_leftovers(folder)
+    return False
 
 
 @contextlib.contextmanager
@@ -128,7 +135,7 @@ def void(_: object) -> None:
     """Drop a result."""
 
 
-def fill_disk(place: Place, one: Reference, rng: random.Random) -> None:
+def fill_disk(place: Place, one: Reference, rng: random.Random) -> bool:
     """A disk that is full at a random moment: a file system in memory, with room for a part of what a run writes."""
     shutil.rmtree(place.work, ignore_errors=True)
     with mounted(place.work, "size=1g", "-t", "tmpfs") as remount:
@@ -142,9 +149,10 @@ def fill_disk(place: Place, one: Reference, rng: random.Random) -> None:
         check_after(one.case, folder)
         remount("size=1g")
         run_again(one, folder, spent=True)
+    return bool(code)
 
 
-def lock_folder(place: Place, one: Reference, rng: random.Random) -> None:
+def lock_folder(place: Place, one: Reference, rng: random.Random) -> bool:
     """A folder that may only be read: mounted so, or owned by somebody else, with the program run as nobody."""
     folder = place.new(one.case)
     before = digest(folder)
@@ -164,6 +172,7 @@ def lock_folder(place: Place, one: Reference, rng: random.Random) -> None:
     check_refusal(run, code, one.stderr)
     if digest(folder) != before:
         raise Defect("something was written to a folder that may only be read")
+    return True
 
 
 def _tmp_elsewhere(folder: Path) -> None:
@@ -180,32 +189,47 @@ def _become_nobody(folder: Path) -> None:
     os.setuid(_NOBODY)
 
 
-def starve(place: Place, one: Reference, rng: random.Random) -> None:
-    """Too little memory: a control group where there is one, which kills, or a limit, at which allocations fail."""
-    folder = place.new(one.case)
-    group = Path("/sys/fs/cgroup/memory") / f"dpmf-faults-{os.getpid()}"
-    if rng.random() < 0.5 and os.access(group.parent, os.W_OK):
-        group.mkdir(exist_ok=True)
-        (group / "memory.limit_in_bytes").write_text(str(int((4 + 40 * rng.random()) * 2**20)))
-        run = start(one.case.words, folder, first=lambda: void((group / "tasks").write_text(str(os.getpid()))))
-        code = run.wait()
-        group.rmdir()
-        if code not in (0, -signal.SIGKILL):
-            check_refusal(run, code, one.stderr)
+def starve(place: Place, one: Reference, rng: random.Random) -> bool:
+    """Too little memory: a control group, which kills at a part of what a run takes, or a limit on addresses."""
+    group = _GROUPS / f"dpmf-faults-{os.getpid()}"
+    kills = has_groups() and (callable(one.case.words) or rng.random() < 0.5)
+    if kills:
+        _, _, most = _run_in_group(one, place.new(one.case), group, _PLENTY)
+        folder = place.new(one.case)
+        run, code, _ = _run_in_group(one, folder, group, int(most * rng.random()))
     else:
-        more = int(2 ** (20 + 11 * rng.random()))  # from a megabyte to two gigabytes
-        run = start(one.case.words, folder, first=lambda: _limit_memory(more))
-        check_refusal(run, run.wait(), one.stderr)
+        folder, limit = place.new(one.case), int(_FEW * (_PLENTY / _FEW) ** rng.random())
+        run = start(one.case.words, folder, first=lambda: _begin_limited(str(one.case.words), limit))
+        code = run.wait()
+    if not (kills and code == -signal.SIGKILL):
+        check_refusal(run, code, one.stderr)
     check_after(one.case, folder)
     run_again(one, folder, spent=True)
+    return bool(code)
 
 
-def _limit_memory(more: int) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
+def has_groups() -> bool:
+    """Whether there are control groups that limit memory, of the first version."""
+    return os.access(_GROUPS, os.W_OK)
 
 
-def run_two(place: Place, one: Reference, rng: random.Random) -> None:
+def _run_in_group(one: Reference, folder: Path, group: Path, limit: int) -> tuple[Run, int, int]:
+    """Run a case in a control group; return also its exit code, and the memory it took, in bytes."""
+    group.mkdir(exist_ok=True)
+    (group / "memory.limit_in_bytes").write_text(str(limit))
+    run = start(one.case.words, folder, first=lambda: void((group / "tasks").write_text(str(os.getpid()))))
+    code, most = run.wait(), int((group / "memory.max_usage_in_bytes").read_text())
+    group.rmdir()
+    return run, code, most
+
+
+def _begin_limited(words: str, limit: int) -> None:
+    """Begin anew with few addresses, which includes loading all libraries."""
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    os.execv(sys.executable, [sys.executable, "-m", "dpmf", *words.split()])
+
+
+def run_two(place: Place, one: Reference, rng: random.Random) -> bool:
     """Two processes with the same checkpoint, ledger and output, the second a random moment after the first."""
     folder = place.new(one.case)
     runs: list[Run] = []
@@ -219,19 +243,23 @@ def run_two(place: Place, one: Reference, rng: random.Random) -> None:
         raise Defect(f"both were refused: {runs[0].stderr[-200:]} {runs[1].stderr[-200:]}")
     check_after(one.case, folder)
     run_again(one, folder)
+    return any(codes)
 
 
-def jump_clock(place: Place, one: Reference, rng: random.Random) -> None:
+def fake_clock() -> Path | None:
+    """Return libfaketime, if it is installed."""
+    return next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+def jump_clock(place: Place, one: Reference, rng: random.Random) -> bool:
     """A clock that runs a thousand times too fast, backwards, or decades away, with libfaketime."""
     folder = place.new(one.case)
     (folder / "tmp").mkdir()
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-    if library is None or callable(one.case.words):
-        return
+    assert isinstance(one.case.words, str)
     shift = rng.choice(["-20y x1000", "+40y", "+0 x-50", "-1d x0.001"])
     environment = {
         **os.environ,
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": str(fake_clock()),
         "FAKETIME": shift,
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "TMPDIR": str(folder / "tmp"),
@@ -243,3 +271,4 @@ def jump_clock(place: Place, one: Reference, rng: random.Random) -> None:
     if bits(one.case, folder) != one.bits:
         raise Defect(f"with the clock at {shift} it ends with other bits")
     check_no_leftovers(folder)
+    return False

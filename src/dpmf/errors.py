@@ -42,6 +42,10 @@ class MissingExtra(DpmfError, ImportError):
     """An optional dependency is not installed."""
 
 
+class TooFewAddresses(DpmfError, MemoryError):
+    """A limit on the addresses of this process leaves less than libraries need to work."""
+
+
 class FetchFailed(DpmfError):
     """A download did not succeed, or what arrived is not what was announced."""
 

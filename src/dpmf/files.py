@@ -56,7 +56,7 @@ def new_file(path: Path, *, mode: int = 0o666) -> Iterator[Path]:
     """
     if not path.parent.is_dir():  # or the message would name a temporary file
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
-    remove_leftovers(path.parent, _hidden(path))
+    remove_partial(path)
     with claimed_file(path.parent, f".{path.name}.") as (temporary, _):
         try:
             yield temporary
@@ -83,7 +83,7 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
     check_replaceable(path, may_replace)
     path.parent.mkdir(parents=True, exist_ok=True)
     _restore_displaced(path)
-    remove_leftovers(path.parent, _hidden(path))
+    remove_partial(path)
     with claimed_folder(path.parent, f".{path.name}.") as work:
         try:
             yield work
@@ -101,9 +101,9 @@ def new_folder(path: Path, *, may_replace: Collection[str] = (), mode: int = 0o7
             raise
 
 
-def _hidden(path: Path) -> str:
-    """Return how temporary names of a file or folder begin, as a regular expression."""
-    return re.escape(f".{path.name}.")
+def remove_partial(path: Path) -> None:
+    """Remove what runs that were killed have left of writing a file or folder; writing it does so by itself."""
+    remove_leftovers(path.parent, re.escape(f".{path.name}."))
 
 
 def _exchange(new: Path, path: Path) -> None:

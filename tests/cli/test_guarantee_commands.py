@@ -61,17 +61,33 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object], *, seal: bool
 
 
 def test_an_honest_release_verifies(command: Command, folder: Path) -> None:
-    done = command("verify", folder, "--json")
+    done = command("verify", folder, "--without-plan", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
     assert list(report) == ["epsilon", "delta", "recomputed_epsilon", "certified", "ok", "plan", "signed", "warning"]
     assert (report["delta"], report["certified"], report["ok"], report["signed"]) == (1e-6, True, True, False)
     assert report["epsilon"] == pytest.approx(report["recomputed_epsilon"], abs=2e-6)
-    shown = command("verify", folder).stdout
+    shown = command("verify", folder, "--without-plan").stdout
     for words in ("checksums agree", "certified", "the events cost what is stated", "trusted as written"):
         assert words in shown
     assert report["plan"] is None
     assert "not rebuilt, because an older version of dpmf wrote the release" in shown
+
+
+def test_without_a_plan_a_release_is_verified_by_its_signature_alone(
+    command: Command, release: Release, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Else whoever takes the plan away could state any epsilon."""
+    folder = tmp_path / "signed"
+    replace(release, guarantee=PROMISE).save(folder, sign_key=keys[0])
+    done = command("verify", folder, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["ok"], report["certified"], report["plan"]) == (1, False, False, None)
+    assert done.stderr.count("\n") == 1
+    assert "accept that with --without-plan" in done.stderr
+    for option in (("--public-key", keys[1]), ("--without-plan",)):
+        report = json.loads(command("verify", folder, *option, "--json").stdout)
+        assert (report["ok"], report["certified"], report["plan"]) == (True, True, None)
 
 
 def test_a_release_is_compared_with_the_plan_of_its_method(command: Command, tmp_path: Path) -> None:
@@ -99,14 +115,14 @@ def test_a_large_delta_is_warned_about_wherever_epsilon_is_printed(
     loose = Guarantee.certified_by(Budget(1.0, 0.01), [EVENT], releases=["item factors"])
     replace(release, guarantee=loose).save(tmp_path / "loose")
     words = "delta=0.01 is too large: publishing the ratings of one person in 100 would be within it"
-    for order in ("verify", "explain"):
-        assert words in " ".join(command(order, tmp_path / "loose").stdout.split())
-        assert words in json.loads(command(order, tmp_path / "loose", "--json").stdout)["warning"]
+    for order in (("verify", "--without-plan"), ("explain",)):
+        assert words in " ".join(command(*order, tmp_path / "loose").stdout.split())
+        assert words in json.loads(command(*order, tmp_path / "loose", "--json").stdout)["warning"]
     configuration = {**release.configuration, "n_users": 2_000_000}
     replace(release, guarantee=PROMISE, configuration=configuration).save(tmp_path / "many")
     words = "delta=1e-06 is too large for about 2,000,000 users"
-    for order in ("verify", "explain"):
-        assert words in " ".join(command(order, tmp_path / "many").stdout.split())
+    for order in (("verify", "--without-plan"), ("explain",)):
+        assert words in " ".join(command(*order, tmp_path / "many").stdout.split())
     assert words in json.loads(command("verify", tmp_path / "many", "--json").stdout)["warning"]
     Ledger(tmp_path / "ledger.json", Budget(1.0, 0.01))
     assert "is too large" in command("ledger", tmp_path / "ledger.json").stdout
@@ -153,9 +169,11 @@ def test_signatures(command: Command, release: Release, folder: Path, keys: tupl
     assert "matches the public key" in shown
     assert "trusted as written" not in shown
     assert json.loads(command("verify", folder, "--json").stdout)["signed"] is None
-    assert "present but not checked" in command("verify", folder).stdout
+    assert "present but not checked" in command("verify", folder, "--without-plan").stdout
     edit(folder, lambda facts: facts.update(mean=3.3), seal=True)
-    assert command("verify", folder).returncode == 0  # a digest alone does not stop whoever can recompute it
+    assert (
+        command("verify", folder, "--without-plan").returncode == 0
+    )  # a digest alone does not stop whoever can recompute it
     tampered = command("verify", folder, "--public-key", keys[1])
     assert tampered.returncode == 1
     assert "does not match the public key" in tampered.stderr

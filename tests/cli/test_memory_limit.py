@@ -37,20 +37,41 @@ def test_too_little_memory_streams_to_the_same_bytes(
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit on addresses to set")
-def test_too_few_addresses_for_the_database_are_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [2**28, 2**29])
+@pytest.mark.parametrize(
+    "words", ["data ingest ratings.csv store --scale 1:5", "train ratings.csv --method sgd --out r"]
+)
+def test_too_few_addresses_for_libraries_are_one_line(tmp_path: Path, words: str, more: int) -> None:
+    """Without a check before they are loaded, they crash, abort, go on for ever or print tracebacks."""
     (tmp_path / "ratings.csv").write_text("user,item,rating\n1,2,3\n")
     code = (
-        "import resource, sys, duckdb, dpmf.runs.streamed\n"
+        "import resource, sys\n"
         "from dpmf.cli import main\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))\n"
-        "sys.argv = ['dpmf', 'data', 'ingest', 'ratings.csv', 'store', '--scale', '1:5']\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (used + {more}, used + {more}))\n"
+        f"sys.argv = ['dpmf', *{words.split()}]\n"
         "main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "out of memory" in done.stderr
+    assert done.stderr.startswith("dpmf: out of memory: a limit of")
     assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit on addresses to set")
+def test_too_few_addresses_for_the_database_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n1,2,3\n")
+    code = (
+        "import resource, duckdb, dpmf, numpy as np\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))\n"
+        "try:\n"
+        "    dpmf.Ratings.read('ratings.csv', scale=(1, 5))\n"
+        "except MemoryError as error:\n"
+        "    print(type(error).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "TooFewAddresses\n"), done.stderr
 
 
 CERTIFIED = {

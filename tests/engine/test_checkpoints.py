@@ -118,6 +118,8 @@ def test_partial_snapshots_of_killed_runs_are_removed(tmp_path: Path, ratings: R
     method, plan = SGD(n_factors=4, n_epochs=2), Checkpoint(tmp_path / "run", resume=True)
     method.fit(ratings, checkpoint=plan)
     left[0].mkdir()
+    for name in ("SENSITIVE", "started.json"):
+        (tmp_path / "run" / f".{name}.abcd_123{SUFFIX}").touch()
     method.fit(ratings, checkpoint=plan)  # writes no snapshot
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".lock", "SENSITIVE", "epoch-000002"]
 

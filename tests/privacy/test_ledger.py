@@ -18,6 +18,7 @@ from dpmf.privacy import Budget, GaussianEvent, Guarantee, PoissonGaussianEvent
 from dpmf.privacy import ledger as ledger_module
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.ledger import Ledger
+from dpmf.temporary import SUFFIX
 
 EVENT = GaussianEvent("item sums", 5.0, 1, 40)
 SMALL = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item factors"])
@@ -60,6 +61,13 @@ def test_a_run_that_goes_on_is_entered_once(path: Path) -> None:
     other = Guarantee.certified_by(Budget(1.0), [EVENT], releases=["item biases"])
     with pytest.raises(InvalidArgument, match="another guarantee for this run"):
         ledger.spend("run", other, run="a1")
+
+
+def test_what_a_kill_left_of_the_ledger_is_removed_by_a_run_that_writes_none(path: Path) -> None:
+    Ledger(path, Budget(1.0)).spend("run", SMALL, run="a1")
+    path.with_name(f".ledger.json.abcd_123{SUFFIX}").write_text("half of it")
+    Ledger(path).spend("run", SMALL, run="a1")
+    assert sorted(one.name for one in path.parent.iterdir()) == ["ledger.json", "ledger.json.lock"]
 
 
 def test_a_run_without_a_name_is_entered_every_time(path: Path) -> None:
@@ -193,6 +201,7 @@ import os, signal, sys
 from dpmf.errors import BudgetExceeded
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.privacy.ledger import Ledger
+from dpmf.temporary import SUFFIX
 
 path, label, what_then = sys.argv[1:]
 event = GaussianEvent("item sums", 5.0, 1, 40)

@@ -107,7 +107,7 @@ def of_lists(rows: list[Row]) -> Ratings:
 @example(Joined(crowd_of("small", "large"), (99, 3, 4, 12.5), 0))
 @example(Joined(crowd_of("large", "large"), (7.0, 3, 4, 5), 20))
 @example(Joined(crowd_of("small", "small"), (99, 3, 2.5, 5), 1))
-@example(Joined(crowd_of("small", "small"), (True, 3, 4, 5), 1))
+@example(Joined(crowd_of("small", "small"), (True, 3, 4, 500), 1))
 @settings(max_examples=700)
 def test_lists(worlds: Joined) -> None:
     check(of_lists, worlds, "lists")

@@ -21,6 +21,7 @@ import sys
 import click
 
 from dpmf import __version__
+from dpmf.addresses import check_addresses
 from dpmf.errors import DpmfError
 
 _COMMANDS = {
@@ -52,6 +53,7 @@ _OPTIONS = {  # what the library calls an argument, and how it is given here
     "or insist with allow_large_delta=True": "or let `dpmf train --allow-large-delta` insist",
     "(public=True)": "(--profiles-public)",
 }
+_ROOM, _ROOM_OF_THREAD = 2**29, 2**28  # addresses for libraries: on two processors 650 MiB were seen to do
 _FAILED = 1
 _INTERRUPTED = 130
 
@@ -78,6 +80,7 @@ def dpmf() -> None:
     recommendations. Start with `dpmf demo`.
     """
     logging.basicConfig(format="dpmf: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    check_addresses(_ROOM, per_thread=_ROOM_OF_THREAD)
 
 
 def _interrupt(*_: object) -> None:

@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Ed25519 public key (PEM) that the release should be signed with.",
 )
+@click.option(
+    "--without-plan",
+    is_flag=True,
+    help="Accept a release that does not record the plan of its method, or an older one: anybody can remove it.",
+)
 @json_option
-def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
+def verify(release: Path, public_key: Path | None, without_plan: bool, as_json: bool) -> None:
     """Check the files of a RELEASE, recompute epsilon from its events, and check its signature.
 
     The plan of its method is made again from what the release holds: the events have to be those of the plan, and there
-    is no tensor that they do not account for.
+    is no tensor that they do not account for. Where that cannot be done, a signature that matches will do.
 
     The exit code is 0 if everything that can be checked agrees; "certified" says whether there is a guarantee at all.
     """
@@ -43,14 +48,16 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
     # None: there is a signature, but no key to check it with.
     signed = True if public_key is not None else None if is_signed(release) else False
     verdict = verify_release(loaded)
+    unplanned = guarantee.mode == "certified" and verdict.ok and verdict.plan is None
+    ok = verdict.ok and not (unplanned and not signed and not without_plan)
     if as_json:
         print_json(
             {
                 "epsilon": guarantee.epsilon,
                 "delta": guarantee.delta,
                 "recomputed_epsilon": verdict.recomputed_epsilon,
-                "certified": guarantee.certified and verdict.ok,
-                "ok": verdict.ok,
+                "certified": guarantee.certified and ok,
+                "ok": ok,
                 "plan": verdict.plan,
                 "signed": signed,
                 "warning": delta_warning(guarantee.delta, users_about(loaded)),
@@ -58,6 +65,11 @@ def verify(release: Path, public_key: Path | None, as_json: bool) -> None:
         )
     if not verdict.ok:
         raise NotVerified(f"{release} is not verified: {verdict.reason}; do not trust it")
+    if not ok:
+        raise NotVerified(
+            f"{release} is not verified: {verdict.reason}. Check its signature with --public-key, or accept that with "
+            "--without-plan"
+        )
     if not as_json:
         _print(guarantee, verdict, signed)
         warning = delta_warning(guarantee.delta, users_about(loaded))

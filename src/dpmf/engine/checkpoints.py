@@ -145,8 +145,8 @@ class Snapshots:
             InvalidArgument: the snapshot belongs to another run: other data, configuration, CPU or Numba.
             DamagedFile: the snapshot is damaged.
         """
-        if self._folder.is_dir():  # a run that has no snapshot left to write would leave them there
-            remove_leftovers(self._folder, r"\.epoch-\d+\.")
+        if self._folder.is_dir():  # a run that has nothing left to write would leave them there
+            remove_leftovers(self._folder, r"\.[\w.-]+\.")
         folders = _snapshots_in(self._folder)
         if not folders:
             return None

@@ -93,7 +93,7 @@ class Method(ABC):
     takes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     personal_claim: ClassVar[bool] = False
     plain_mode: ClassVar[str] = "certified"
-    plan_version: ClassVar[int] = 1
+    plan_version: ClassVar[int] = 2
     one_each: ClassVar[bool] = True
 
     def fit(

@@ -7,14 +7,16 @@ release. It shows that a release does not contradict itself. What it cannot show
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS
-from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape
+from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
+from dpmf.methods.certified.script import Crowd
 from dpmf.model import Release
 from dpmf.privacy import GaussianEvent
 from dpmf.privacy.mechanism import Mechanism
@@ -65,12 +67,13 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     for setting in record.given:
         if setting not in _FOUND:
             raise InvalidArgument(f"{setting!r} should stand in the configuration, and not in the record of its plan")
-    unlike = _unlike_configuration(release, stated, configuration)
+    unlike = _unlike_promises(release, record) or _unlike_configuration(release, stated, configuration)
     if unlike is not None:
         return unlike, None
     settings = {name: value for name, value in {**configuration, **record.given}.items() if name != "method"}
     expected = method.expected(settings, release, record)
     differences = (
+        _unlike_crowd(stated, record.crowd),
         deviation(release.guarantee.events, expected.events),
         _other_tensors(release, expected.shape),
         _other_headcount(release, record),
@@ -107,6 +110,25 @@ def _other_headcount(release: Release, record: PlanRecord) -> str | None:
         steps = number * Mechanism((event,), Noise()).steps(what, bound)
         if abs(steps - round(steps)) > _OFF_GRID + abs(steps) * _ROUNDING:
             return f"{number!r} is stated for {what!r}, which its event cannot have released"
+    return None
+
+
+def _unlike_promises(release: Release, record: PlanRecord) -> str | None:
+    """Return in what the guarantee differs from the budget that noise was made for: its size does not show it."""
+    for name, value in promises_of(release.guarantee).items():
+        if record.promised.get(name) != value:
+            return f"{name}={value!r} is guaranteed, and noise was made for {record.promised.get(name)!r}"
+    return None
+
+
+def _unlike_crowd(stated: dict[str, Any], crowd: Crowd | None) -> str | None:
+    """Return whether people were to make less noise than those need who, by the configuration, may not add theirs."""
+    if (crowd is None) != (stated.get("method") in METHODS):
+        return "its configuration does not say whether people answered for themselves"
+    if crowd is not None:
+        lost = [math.ceil(float(stated[name]) * crowd.n_users) for name in ("dropouts", "colluders")]
+        if not min(lost) >= 0 or crowd.n_shares > crowd.n_users - sum(lost):
+            return f"{crowd.n_shares} shares of noise are counted on, and {sum(lost)} of {crowd.n_users} may be missing"
     return None
 
 

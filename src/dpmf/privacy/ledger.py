@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument
-from dpmf.files import digest_of, dump_json, read_json, write_text
+from dpmf.files import digest_of, dump_json, read_json, remove_partial, write_text
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.budget import Budget
 from dpmf.privacy.events import Event
@@ -115,7 +115,8 @@ class Ledger:
             same = [one for one in before if run is not None and one.run == run]
             if any(one.guarantee != guarantee for one in same):
                 raise InvalidArgument(f"the ledger {self.path} has another guarantee for this run: start a new run")
-            if same:
+            if same:  # nothing is written, now or perhaps ever by this run
+                remove_partial(self.path)
                 return
             after = (*before, entry)
             total = self._cost(after)

@@ -1,8 +1,8 @@
 """What the plan of a certified run was made from, recorded in its release, so that anybody can make the plan again.
 
-Nearly all of it is the configuration. Beside that there are the epsilon of the budget, settings as they were given
-where the configuration has what a run made of them, the number of users as the mechanism released it, and those who
-answered for themselves. `dpmf.methods.verification` rebuilds the plan and compares.
+Nearly all of it is the configuration. Beside that there are the budget, settings as they were given where the
+configuration has what a run made of them, the number of users as the mechanism released it, and those who answered for
+themselves. `dpmf.methods.verification` rebuilds the plan and compares.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.script import Crowd
 from dpmf.model import Release
+from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.events import Event
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class PlanRecord:
     Attributes:
         version: of the method's plans, `Method.plan_version`.
         epsilon: of the budget.
+        promised: its delta, unit and neighbours: what noise protects does not show in its size.
         given: settings as they were given, where the configuration has what the run made of them.
         released: the number of users, exactly as the mechanism released it, by the name of its event; empty if it was
             not released.
@@ -71,6 +73,7 @@ class PlanRecord:
 
     version: int
     epsilon: float
+    promised: Mapping[str, Any]
     given: Mapping[str, Any] = field(default_factory=dict)
     released: Mapping[str, float] = field(default_factory=dict)
     of: Mapping[str, Any] | None = None
@@ -85,7 +88,7 @@ class PlanRecord:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
         written = {name: getattr(self, name) for name in ("version", "epsilon")}
-        written |= {name: dict(getattr(self, name)) for name in ("given", "released")}
+        written |= {name: dict(getattr(self, name)) for name in ("promised", "given", "released")}
         written |= {} if self.of is None else {"of": dict(self.of)}
         return {**written, **({} if self.crowd is None else {"crowd": list(self.crowd)}), **self.more}
 
@@ -96,8 +99,8 @@ class PlanRecord:
             raise InvalidArgument("the record of its plan is damaged: a field is missing")
         found = dict(content)
         version, epsilon, given, released = (found.pop(name) for name in _FIELDS)
-        of, crowd = found.pop("of", None), found.pop("crowd", None)
-        mappings = (given, released, {} if of is None else of)
+        of, crowd, promised = found.pop("of", None), found.pop("crowd", None), found.pop("promised", {})
+        mappings = (promised, given, released, {} if of is None else of)
         if (
             type(version) is not int
             or version < 1
@@ -108,7 +111,7 @@ class PlanRecord:
         if not all(map(_is_number, (epsilon, *released.values()))):
             raise InvalidArgument("the record of its plan is damaged: what should be a number is none")
         numbers = {what: float(number) for what, number in released.items()}
-        return cls(version, float(epsilon), given, numbers, of, _crowd(crowd), found)
+        return cls(version, float(epsilon), promised, given, numbers, of, _crowd(crowd), found)
 
 
 def with_plan(release: Release, learner: Learner, found: Certified, crowd: Crowd | None = None) -> Release:
@@ -121,9 +124,15 @@ def with_plan(release: Release, learner: Learner, found: Certified, crowd: Crowd
     stated, own = release.configuration, learner.configuration()
     of = None if stated.get("method") == own["method"] else own
     given = {name: value for name, value in own.items() if stated.get(name) != value} if of is None else {}
-    facts = learner.plan_version, learner.facts()["budget"].epsilon, given, found.released, of, crowd
+    budget: Budget = learner.facts()["budget"]
+    facts = learner.plan_version, budget.epsilon, promises_of(budget), given, found.released, of, crowd
     record = PlanRecord(*facts, learner.plan_facts())
     return replace(release, configuration={**stated, PLAN: record.to_json()})
+
+
+def promises_of(promise: Budget | Guarantee) -> dict[str, Any]:
+    """Return what a budget, or a guarantee, promises beside epsilon."""
+    return {name: getattr(promise, name) for name in ("delta", "unit", "neighbours")}
 
 
 def _crowd(content: Any) -> Crowd | None:

@@ -8,17 +8,16 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dpmf.addresses import check_addresses
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import scratch_folder
 
-_ROOM = 2**29  # of addresses for each of its threads: more than was seen to be too few for the first ones
+_ROOM = 2**29  # addresses for each of its threads: more than was seen to be too few, at which it crashes
 
 
 @contextlib.contextmanager
@@ -26,7 +25,7 @@ def open_database(memory: str | None = None) -> Iterator[Any]:
     """Yield a DuckDB connection that spills to a folder of its own; Ctrl-C and full disks are reported as such."""
     import duckdb
 
-    _check_room()
+    check_addresses(per_thread=_ROOM)
     with scratch_folder("scan") as spill, duckdb.connect(":memory:") as connection:
         connection.execute("SET temp_directory = $folder", {"folder": str(spill)})
         connection.execute("SET enable_progress_bar = false")
@@ -47,19 +46,6 @@ def open_database(memory: str | None = None) -> Iterator[Any]:
             raise OSError(_in_one_line(str(error))) from None
         except duckdb.Error as error:
             raise InvalidRatings(_in_one_line(str(error))) from None
-
-
-def _check_room() -> None:
-    """Raise MemoryError where addresses are so few that DuckDB, whose threads need some, would crash instead."""
-    with contextlib.suppress(ImportError, ValueError):
-        import resource
-
-        if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
-            return
-        try:
-            mmap.mmap(-1, _ROOM * (os.cpu_count() or 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0).close()
-        except OSError:
-            raise MemoryError from None
 
 
 @contextlib.contextmanager
