@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.item_pairs import (
     Ramp,
+    add_group_pairs,
     add_item_pairs,
     add_preferences,
+    group_pairs_reference,
     item_pairs_reference,
     preference,
     preferences_reference,
@@ -169,3 +171,66 @@ def test_a_sum_is_the_sum_of_what_everybody_adds(pairs: bool) -> None:
         np.concatenate([one.values for one in own]),
     )
     np.testing.assert_array_equal(sums_of(together, pairs), sum(sums_of(one, pairs) for one in own))
+
+
+# Groups of items
+
+
+def group_sums_of(
+    own: Csr, places: NDArray[np.int32], n_groups: int, ramp: Ramp = RAMP, share: float = 1.0, steps: float = STEPS
+) -> NDArray[np.int64]:
+    sums = np.zeros(n_groups * (n_groups + 1) // 2, np.int64)
+    n_people = len(own.indptr) - 1
+    add_group_pairs(own, 0, n_people, ramp, places, n_groups, np.full(n_people, share), steps, sums)
+    return sums
+
+
+def test_groups_of_one_item_each_are_items() -> None:
+    own = person([(0, 5), (1, 3), (3, 4), (5, 2.5)])
+    np.testing.assert_array_equal(group_sums_of(own, EVERYTHING, N_ITEMS), sums_of(own, True))
+
+
+def test_a_group_is_liked_as_much_as_its_best_item() -> None:
+    places = np.array([2, 0, 2, -1, 0, 1], np.int32)
+    people = [[(0, 3.0), (1, 4.0), (2, 5.0), (3, 5.0)], [(1, 2.5), (4, 3.5), (5, 5.0)], [(3, 5.0)]]
+    expected = np.zeros((3, 3))
+    for rated in people[:2]:
+        items, values = (np.array(one) for one in zip(*rated, strict=True))
+        kept = places[items] >= 0
+        expected += group_pairs_reference(values[kept], places[items[kept]], 3, *RAMP[:2])
+    own = [person(one) for one in people]
+    together = Csr(
+        np.cumsum([0, *map(len, people)]),
+        np.concatenate([one.items for one in own]),
+        np.concatenate([one.values for one in own]),
+    )
+    sums = group_sums_of(together, places, 3)
+    np.testing.assert_allclose(matrix_of(sums, 3), expected, atol=1e-5)
+    np.testing.assert_array_equal(sums, sum(group_sums_of(one, places, 3) for one in own))  # nothing of others is left
+
+
+groupings = st.lists(st.integers(-2, 4), min_size=N_ITEMS, max_size=N_ITEMS)  # 3 and 4 are out of range
+
+
+@given(
+    own=st.one_of(anybody, orderly),
+    ramp=ramps,
+    places=groupings,
+    share=shares,
+    steps=st.sampled_from([3.0, 1e4, STEPS]),
+)
+@settings(max_examples=300)
+def test_nobody_counts_for_more_than_their_share_in_groups(
+    own: Any, ramp: Any, places: Any, share: float, steps: float
+) -> None:
+    sums = group_sums_of(person(own), np.array(places, np.int32), 3, ramp, share, steps)
+    assert (sums >= 0).all()
+    assert squared_length(sums) <= (Fraction(share) * Fraction(steps)) ** 2
+
+
+def test_the_bound_of_groups_is_nearly_reached() -> None:
+    places = np.array([0, 0, 1, 1, 2, 2], np.int32)
+    for rated in ([(0, 5)], [(item, 5) for item in range(N_ITEMS)], [(0, 2.001), (4, 2.002)]):
+        assert 1 - 1e-5 < math.sqrt(squared_length(group_sums_of(person(rated), places, 3))) / STEPS <= 1
+    for share in (0.0, -1.0, 1.1, math.nan, math.inf):
+        assert not group_sums_of(person([(0, 5), (4, 4)]), places, 3, share=share).any()

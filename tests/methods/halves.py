@@ -105,6 +105,18 @@ def _ease(
     return PublicEase(plan, ramp_of(facts.scale, implicit=implicit), links if linked else None)
 
 
+class _FlatEase(PublicEase):
+    """What a large catalogue of flat popularity is asked: a head of a few items is never a small part of all."""
+
+    def _groups_say_more(self) -> bool:
+        return True
+
+
+def _grouped(facts: Facts) -> PublicEase:
+    public = _ease(facts, None, n_users=10**6, linked=True)
+    return _FlatEase(public.plan, public.ramp, public.links)
+
+
 def _joint(
     facts: Facts,
     head: int | None,
@@ -148,6 +160,7 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "ease-linked": lambda facts: _ease(facts, facts.n_items, linked=True),
     "ease-linked-of-few": lambda facts: _ease(facts, None, linked=True),
     "ease-linked-of-many": lambda facts: _ease(facts, None, n_users=10**6, linked=True),
+    "ease-grouped": _grouped,
     "joint": lambda facts: _joint(facts, facts.n_items),
     "joint-declared": lambda facts: _joint(facts, 2, n_users=4),
     "joint-of-few": lambda facts: _joint(facts, None),

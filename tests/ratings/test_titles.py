@@ -82,6 +82,14 @@ def test_coverage_is_the_part_with_a_close_link() -> None:
     assert links_of([]).coverage(0) == 0
 
 
+def test_groups_are_named_by_their_first_member() -> None:
+    titles = ["Emma", "Dune (Dune, #1)", "Dune Messiah (Dune, #2)", "Heat", "Hidden Dune (Dune, #3)"]
+    groups = links_of(titles).groups(5)
+    assert groups.tolist() == [0, 1, 1, 3, 1]
+    assert groups.dtype == np.int32
+    assert links_of([]).groups(0).tolist() == []
+
+
 def test_a_large_catalogue_takes_seconds() -> None:
     start = time.perf_counter()
     links_of([f"Volume {'abcdefghij'[one % 10]}{one // 10 % 97} of tale t{one // 7}" for one in range(20_000)])

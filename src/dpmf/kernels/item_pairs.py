@@ -142,6 +142,57 @@ def add_item_pairs(
 
 
 @kernel
+def add_group_pairs(
+    rated: Csr,
+    start: int,
+    stop: int,
+    ramp: Ramp,
+    places: NDArray[np.int32],
+    n_groups: int,
+    shares: NDArray[np.float64],
+    steps: float,
+    sums: NDArray[np.int64],  # out
+) -> None:
+    """Add everybody's y y' to sums, shape (G·(G + 1)/2,), packed as `unpack_pairs` says. Bound: the person's share.
+
+    places[j] is the group of item j, below G = n_groups, or -1. A person likes a group by the largest weight of its
+    items; all of these together are scaled to length 1, and y is the result.
+    """
+    indptr, items, values = rated
+    weights, longest = np.zeros(n_groups), 0
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    rows = np.empty(longest, np.int64)
+    for i in range(start, stop):
+        last, count, total = -1, 0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            item = items[p]
+            if last < item < len(places):
+                last = item
+                row = places[item]
+                weight = preference(values[p], ramp) if 0 <= row < n_groups else 0.0
+                if weight > 0.0:
+                    if weights[row] == 0.0:
+                        rows[count] = row
+                        count += 1
+                    weights[row] = max(weights[row], weight)
+        for a in range(count):
+            total += weights[rows[a]] * weights[rows[a]]
+        normalizer = SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
+        scale = valid_share(shares, i) * steps
+        if normalizer * scale > 0.0:
+            for a in range(count):
+                own = normalizer * weights[rows[a]]
+                sums[rows[a] * (rows[a] + 1) // 2 + rows[a]] += np.int64(scale * own * own)
+                twice = scale * SAFETY * _ROOT_TWO * own
+                for b in range(a):
+                    low, high = min(rows[a], rows[b]), max(rows[a], rows[b])
+                    sums[high * (high + 1) // 2 + low] += np.int64(twice * (normalizer * weights[rows[b]]))
+        for a in range(count):
+            weights[rows[a]] = 0.0
+
+
+@kernel
 def unpack_pairs(triangle: NDArray[np.float64], full: NDArray[np.float64]) -> None:
     """Write the symmetric matrix, shape (M, M), whose lower triangle is packed row after row, to full (out).
 
@@ -166,3 +217,13 @@ def item_pairs_reference(values: NDArray[Any], none: float, full: float) -> NDAr
     """Return one person's z z', as `preferences_reference`."""
     z = preferences_reference(values, none, full)
     return np.outer(z, z)
+
+
+def group_pairs_reference(
+    values: NDArray[Any], groups: NDArray[Any], n_groups: int, none: float, full: float
+) -> NDArray[np.float64]:
+    """Return one person's y y', for valid ratings of items of these groups, as `preferences_reference`."""
+    best = np.full(n_groups, none)
+    np.maximum.at(best, groups, values)
+    y = preferences_reference(best, none, full)
+    return np.outer(y, y)

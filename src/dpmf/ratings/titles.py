@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LEAST_SIMILARITY = 0.1
 _CLOSE = 0.3  # similar enough to count as covered
+_OF_ONE_GROUP = 0.5  # whatever names the series is the same, or nearly everything else is
 _MOST_SHARING = 100  # titles: what more of them have in common links none of them
 _MOST_PER_ITEM = 10  # links, on average; the closest are kept
 _BLOCK = 1_000  # titles that are compared with all others at a time
@@ -65,6 +66,21 @@ class Links:
         """Return which part of a catalogue has a close link."""
         close = self.similarity >= _CLOSE
         return len(np.union1d(self.first[close], self.second[close])) / max(n_items, 1)
+
+    def groups(self, n_items: int) -> NDArray[np.int32]:
+        """Return the group of every item, named by its first member: a series, or the item alone.
+
+        >>> links_of(["Dune (Dune, #1)", "Heat", "Emma", "Dune Messiah (Dune, #2)"]).groups(4).tolist()
+        [0, 1, 2, 0]
+        """
+        from scipy.sparse import csr_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        same = self.similarity >= _OF_ONE_GROUP
+        edges = np.ones(np.count_nonzero(same), np.int8), (self.first[same], self.second[same])
+        _, labels = connected_components(csr_matrix(edges, shape=(n_items, n_items)), directed=False)
+        _, firsts, places = np.unique(labels, return_index=True, return_inverse=True)
+        return firsts[places].astype(np.int32)
 
 
 def catalogue_links(catalogue: Items) -> Links:

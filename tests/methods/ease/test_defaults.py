@@ -18,7 +18,10 @@ EASE = {
     "MOST_HEAD": 8_000,
     "LEAST_MASS": 1_800.0,
     "LEAST_COVERAGE": 0.2,
-    "LEAST_IN_HEAD": 0.3,
+    "LEAST_IN_HEAD": 0.4,
+    "GROUPED_MASS": 80_000.0,
+    "LEAST_IN_GROUPED_HEAD": 0.7,
+    "STEEP": 4.0,
 }
 TITLES = {
     "LEAST_SIMILARITY": 0.1,
@@ -29,6 +32,7 @@ TITLES = {
 LINKS = {
     "_DEGREES": (0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8),
     "_STANDS_OUT": 3.0,
+    "_DEGREE_STANDS_OUT": 1.0,
 }
 JOINT = {
     "MOST_GIVEN": 48,

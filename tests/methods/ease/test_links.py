@@ -17,13 +17,15 @@ from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.kernels.linked_pairs import MASS, MOST_MASS
 from dpmf.methods import EASE
 from dpmf.methods.certified.script import Crowd
+from dpmf.methods.ease.certified import Measured
+from dpmf.methods.ease.conditional import grouped_sums
 from dpmf.methods.ease.links import linked_sums
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.methods.ease.questions import link_weights
 from dpmf.model import Model
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
-from dpmf.ratings import Items, Ratings
+from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.titles import Links, catalogue_links
 
@@ -124,6 +126,62 @@ def test_a_head_that_says_little_makes_room_for_links(ratings: Ratings, watch: W
     assert watch.records[-1].sums.shape == (50 * 51 // 2,)
     assert verify(model.guarantee).ok
     assert [one.what for one in model.guarantee.events] == NAMES[1:]
+
+
+def pairs_of_series(n_users: int = N_USERS) -> Ratings:
+    """Return ratings of people who like some parts of two series that belong together; titles do not say which do."""
+    generator = np.random.default_rng(5)
+    one = generator.integers(0, N_SERIES // 2, n_users)
+    both = np.stack([one, one + N_SERIES // 2], axis=1)
+    parts = generator.random((n_users, 2, PARTS)).argsort(axis=2)[:, :, :2]
+    rated = (both[:, :, None] * PARTS + parts).reshape(n_users, -1)
+    users = np.repeat(np.arange(n_users), rated.shape[1])
+    return Ratings.of(users, rated.ravel(), np.full(rated.size, 5), scale=(1, 5), items=CATALOGUE)
+
+
+def test_many_people_are_asked_about_groups_and_these_say_what_titles_do_not(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ratings = pairs_of_series()
+    monkeypatch.setattr("dpmf.methods.ease.plan.GROUPED_MASS", 1_000.0)
+    monkeypatch.setattr("dpmf.methods.ease.defaults._HEAD", 1.5)  # of 800 items, 134: people are few for a test
+    model = private(4.0, n_users=N_USERS).fit(ratings)
+    assert watch.records[-1].sums.shape == (134 * 135 // 2,)
+    assert verify(model.guarantee).ok
+    assert [one.what for one in model.guarantee.events] == NAMES[1:]
+    assert model.release.ranking is not None
+    found = model.release.ranking
+    rows = np.repeat(np.arange(len(found.items)), np.diff(found.indptr))
+    series_of = found.items // PARTS
+    across = series_of[rows] != series_of[found.pairs]
+    related = np.abs(series_of[rows] - series_of[found.pairs]) == N_SERIES // 2
+    assert found.values[related].mean() > 10 * np.abs(found.values[across & ~related]).mean() > 0
+
+
+def test_noise_over_pairs_of_groups_says_nothing() -> None:
+    groups, head = np.arange(300, dtype=np.int32), np.arange(200, dtype=np.int32)
+    noisy = np.random.default_rng(0).normal(0.0, 3.0, 200 * 201 // 2)
+    assert grouped_sums(noisy, 3.0, groups, head, np.full(300, 50.0)) is None
+    noisy[200] += 60.0
+    found = grouped_sums(noisy, 3.0, groups, head, np.full(300, 50.0))
+    assert found is not None
+    assert found.rows[199] == 199
+    assert found.rows[200] == -1
+
+
+def test_a_run_resumes_with_pairs_of_groups(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpmf.methods.ease.plan.GROUPED_MASS", 1_000.0)
+    public = private(4.0, n_users=10**5).public_half(CATALOGUE, Scale(1, 5))
+    restored = private(4.0, n_users=10**5).public_half(CATALOGUE, Scale(1, 5))
+    public.grouped_head = np.array([0, 4, 8], np.int32)
+    public.grouped = Measured(np.arange(6.0), 2.0)
+    restored.restore(public.state())
+    assert restored.grouped is not None
+    np.testing.assert_array_equal(restored.grouped.values, public.grouped.values)
+    np.testing.assert_array_equal(restored.grouped_head, public.grouped_head)
+    for name, wrong in (("grouped", np.arange(5.0)), ("grouped head", np.array([4, 0, 8], np.int32))):
+        with pytest.raises(ValueError, match=r"grouped has the shape|ascending"):
+            restored.restore({**public.state(), name: wrong})
 
 
 def test_links_are_used_if_enough_of_a_catalogue_has_them(ratings: Ratings) -> None:

@@ -4,7 +4,7 @@ Released are, each with Gaussian noise: the number of people, unless it was decl
 the matrix Σ z z' over the items that they like most, the head, z being what a person likes scaled to length 1. If
 titles link enough items, linked pairs are measured on their own before that, all over the catalogue. Where there are
 too few people for pairs, their share of the budget measures once more how much people like every item; where the head
-is but a small part of what people like, it measures linked pairs once more.
+is but a small part of what people like, it measures pairs of groups, such as series, or linked pairs once more.
 Everything else is made of these numbers alone: see docs/proofs/ease.md.
 """
 
@@ -22,10 +22,10 @@ from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Headcount, Noisy
-from dpmf.methods.ease.defaults import LEAST_IN_HEAD
+from dpmf.methods.ease.defaults import LEAST_IN_GROUPED_HEAD, LEAST_IN_HEAD, STEEP
 from dpmf.methods.ease.links import LinkedSums, likely_counts, linked_sums
 from dpmf.methods.ease.plan import LINKS, PAIRS, POPULARITY, USERS, EasePlan, counted_users
-from dpmf.methods.ease.questions import EaseScript, ItemPairs, LinkedPairs, Preferences
+from dpmf.methods.ease.questions import EaseScript, GroupPairs, ItemPairs, LinkedPairs, Positions, Preferences
 from dpmf.methods.ease.shrinkage import Spectrum, full_matrix, shrink_spectrum
 from dpmf.ratings.titles import Links
 
@@ -58,6 +58,8 @@ class PublicEase:
         head: ascending positions of the items that pairs were measured of.
         pairs: the triangle of the matrix over the head; None as long as there is none.
         linked: the sums over linked pairs; None as long as there are none.
+        grouped_head: ascending positions of the first members of the groups that pairs were measured of.
+        grouped: the triangle of the matrix over these groups; None if there is none.
     """
 
     plan: EasePlan
@@ -68,10 +70,12 @@ class PublicEase:
     head: NDArray[np.int32] = field(init=False)
     pairs: Measured | None = field(init=False, default=None)
     linked: Measured | None = field(init=False, default=None)
+    grouped_head: NDArray[np.int32] = field(init=False)
+    grouped: Measured | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.counts = Measured(np.zeros(self.plan.n_items), 1.0)
-        self.head = np.zeros(0, np.int32)
+        self.head = self.grouped_head = np.zeros(0, np.int32)
 
     @property
     def script(self) -> EaseScript:
@@ -106,12 +110,17 @@ class PublicEase:
         self.linked = Measured(linked.values, linked.sd)
 
     def _measure_pairs(self) -> Conversation:
-        """Ask what people like together; if there is no head, or one that says little, once more what was asked."""
+        """Ask what people like together; if there is no head, or one that says little, ask for more instead."""
         if not len(self.head):
             yield from self._count_again(PAIRS)
-        elif self.linked is not None and self._head_says_little():
+        elif self._groups_say_more():
+            popular = self._popular_groups()
+            (grouped,) = yield (GroupPairs(PAIRS, self.groups, popular, self.ramp),)
+            self.grouped, self.grouped_head = Measured(grouped.values, grouped.sd), popular
+            self.head = self.head[:0]
+        elif self.linked is not None and self._links_say_more():
             (linked,) = yield (self._linked_pairs(PAIRS),)
-            self.linked, self.head = self.linked.averaged(linked), np.zeros(0, np.int32)
+            self.linked, self.head = self.linked.averaged(linked), self.head[:0]
         else:
             (pairs,) = yield (ItemPairs(PAIRS, self.plan.n_items, self.head, self.ramp),)
             self.pairs = Measured(pairs.values, pairs.sd)
@@ -120,19 +129,47 @@ class PublicEase:
         (counts,) = yield (self._preferences(what),)
         self.counts = self.counts.averaged(counts)
 
-    def _head_says_little(self) -> bool:
-        """Return whether the head is a small part of what people like, and links say something."""
-        if not self.plan.may_repeat_links or self.linked_sums() is None:
-            return False
-        likely = likely_counts(self.counts.values, self.counts.sd)
-        return bool(likely[self.head].sum() < LEAST_IN_HEAD * likely.sum())
+    def _groups_say_more(self) -> bool:
+        """Return whether pairs of groups say more than those of the head: of many people, where popularity is flat."""
+        part = self._part_in_head()
+        flat = part < STEEP * len(self.head) / self.plan.n_items
+        return flat and part < LEAST_IN_GROUPED_HEAD and self.plan.pairs_groups(self.n_users) and self._may_replace()
+
+    def _links_say_more(self) -> bool:
+        """Return whether links say more than the head, which is a small part of what people like."""
+        return self._part_in_head() < LEAST_IN_HEAD and self._may_replace()
+
+    def _part_in_head(self) -> float:
+        likely = self.likely
+        return float(likely[self.head].sum() / likely.sum())
+
+    def _may_replace(self) -> bool:
+        """Return whether pairs of the head may be left out: links have to say something at least."""
+        return self.plan.may_replace_pairs and self.linked_sums() is not None
+
+    def _popular_groups(self) -> Positions:
+        """Return the groups that people like most, no more than there are items in the head."""
+        liked = np.bincount(self.groups, self.likely, self.plan.n_items)
+        members = np.bincount(self.groups, minlength=self.plan.n_items)
+        popular = np.argsort(-liked, kind="stable")[: np.count_nonzero(members)]
+        return np.sort(popular[: len(self.head)]).astype(np.int32)
+
+    @property
+    def groups(self) -> Positions:
+        """The group of every item; an item without links is alone."""
+        assert self.links is not None
+        return self.links.groups(self.plan.n_items)
+
+    @property
+    def likely(self) -> Array:
+        """About how much people like every item."""
+        return likely_counts(self.counts.values, self.counts.sd)
 
     def linked_sums(self) -> LinkedSums | None:
         """Return what is known of Σ z z' for linked pairs; None if nothing is."""
         if self.linked is None or self.links is None:
             return None
-        likely = likely_counts(self.counts.values, self.counts.sd)
-        return linked_sums(self.linked.values, self.linked.sd, self.links, likely)
+        return linked_sums(self.linked.values, self.linked.sd, self.links, self.likely)
 
     def _linked_pairs(self, what: str) -> LinkedPairs:
         assert self.links is not None
@@ -155,8 +192,9 @@ class PublicEase:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""
-        found = {"n_users": np.array([self.n_users]), "head": self.head}
-        for name, measured in (("counts", self.counts), ("pairs", self.pairs), ("linked", self.linked)):
+        found = {"n_users": np.array([self.n_users]), "head": self.head, "grouped head": self.grouped_head}
+        known = {"counts": self.counts, "pairs": self.pairs, "linked": self.linked, "grouped": self.grouped}
+        for name, measured in known.items():
             if measured is not None:
                 found |= {name: measured.values, f"{name} sd": np.array([measured.sd])}
         return found
@@ -164,16 +202,25 @@ class PublicEase:
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
         self.n_users = float(tensors["n_users"][0])
-        head, n_items = np.array(tensors["head"]), self.plan.n_items
-        if head.dtype != np.int32 or not set(head.tolist()) <= set(range(n_items)) or (head[1:] <= head[:-1]).any():
-            raise ValueError("the head should be ascending positions in the catalogue")  # kernels rely on it
-        sizes = {"counts": n_items, "pairs": len(head) * (len(head) + 1) // 2}
+        self.head = self._ascending(tensors["head"])
+        self.grouped_head = self._ascending(tensors.get("grouped head", self.head[:0]))  # there was none before
+        sizes = {"counts": self.plan.n_items, "pairs": _triangle(self.head), "grouped": _triangle(self.grouped_head)}
         for name, size in sizes.items():
             if name in tensors and tensors[name].shape != (size,):
                 raise ValueError(f"{name} has the shape {tensors[name].shape}")
-        self.head = head
         self.counts = Measured(np.array(tensors["counts"]), float(tensors["counts sd"][0]))
-        self.pairs, self.linked = (
+        self.pairs, self.linked, self.grouped = (
             Measured(np.array(tensors[name]), float(tensors[f"{name} sd"][0])) if name in tensors else None
-            for name in ("pairs", "linked")
+            for name in ("pairs", "linked", "grouped")
         )
+
+    def _ascending(self, positions: NDArray[Any]) -> Positions:
+        head = np.array(positions)
+        known = set(range(self.plan.n_items))
+        if head.dtype != np.int32 or not set(head.tolist()) <= known or (head[1:] <= head[:-1]).any():
+            raise ValueError("the head should be ascending positions in the catalogue")  # kernels rely on it
+        return head
+
+
+def _triangle(head: Positions) -> int:
+    return len(head) * (len(head) + 1) // 2

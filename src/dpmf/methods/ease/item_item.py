@@ -150,7 +150,7 @@ def _compact(
     np.fill_diagonal(P, 0.0)
     P *= scale  # columns
     right = signed * scale[:, None]
-    return ItemItem(left, np.ascontiguousarray(right), *_largest_pairs(P, counts, most_pairs))
+    return ItemItem(left, np.ascontiguousarray(right), *largest_pairs(P, counts, most_pairs))
 
 
 def _main_directions(matrix: Matrix, diagonal: Array, vectors: Matrix | None, most: int) -> tuple[Matrix, Array]:
@@ -171,7 +171,7 @@ def _main_directions(matrix: Matrix, diagonal: Array, vectors: Matrix | None, mo
     return np.asarray(basis @ turn[:, chosen].astype(np.float32)), values[chosen]
 
 
-def _largest_pairs(
+def largest_pairs(
     matrix: Matrix, owned: Array, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Return the entries that matter most as sparse rows, `most` to a row on average.

@@ -18,7 +18,7 @@ Positions = NDArray[np.int32]
 
 def estimate_with_links(
     head: Positions,
-    found: Denoised | None,
+    found: Denoised,
     noisy: tuple[Array, float],
     linked: LinkedSums,
     counts: Array,
@@ -29,18 +29,16 @@ def estimate_with_links(
 
     Args:
         head: ascending positions of the items that all pairs were measured of.
-        found: the estimate of their matrix; None if there is none.
+        found: the estimate of their matrix.
         noisy: the triangle that it is an estimate of, and the standard deviation of the noise on it.
         linked: what links say.
         counts: above 0, of all items: about how much people like them.
         n_users: about how many people there are.
         limits: as of `estimate`.
     """
-    if found is None:
-        head = head[:0]
     # In the whole catalogue the diagonal adds up to the number of people. Over the head, z is scaled to length 1 there.
     everywhere = n_users / counts.sum()
-    per_count = everywhere if found is None else float(found.diagonal.sum() / counts[head].sum())
+    per_count = float(found.diagonal.sum() / counts[head].sum())
     values, sds = (one * per_count / everywhere for one in (linked.values, linked.sds))
     items = _chosen(head, linked, values, len(counts))
     places = np.full(len(counts), -1, np.int64)
@@ -49,13 +47,11 @@ def estimate_with_links(
     S, inside = np.zeros((len(items), len(items)), np.float32), places[head]
     outside = np.ones(len(items), np.bool_)
     outside[inside] = False
-    directions = 0 if found is None or found.vectors is None else found.vectors.shape[1]
-    vectors = np.zeros((len(items), directions), np.float32)
-    if found is not None:
-        S[np.ix_(inside, inside)] = found.matrix
-        diagonal[inside] = found.diagonal
-        if found.vectors is not None:
-            vectors[inside] = found.vectors
+    vectors = np.zeros((len(items), 0 if found.vectors is None else found.vectors.shape[1]), np.float32)
+    S[np.ix_(inside, inside)] = found.matrix
+    diagonal[inside] = found.diagonal
+    if found.vectors is not None:
+        vectors[inside] = found.vectors
     rows, columns = places[linked.second], places[linked.first]
     kept = (rows >= 0) & (columns >= 0)
     rows, columns, values, sds = rows[kept], columns[kept], values[kept], sds[kept]
@@ -65,7 +61,7 @@ def estimate_with_links(
     )
     most = _MOST_ALIKE * np.minimum(diagonal[rows], diagonal[columns])
     S[rows, columns] = S[columns, rows] = np.maximum(S[rows, columns], np.minimum(values, most))
-    mean, mean_outside = n_users / max(len(head), 1), float(diagonal[outside].mean()) if outside.any() else np.inf
+    mean, mean_outside = n_users / len(head), float(diagonal[outside].mean()) if outside.any() else np.inf
     means = np.where(outside, mean_outside, mean)
     return items, closed_form(Denoised(S, diagonal, vectors), counts[items], means, limits)
 

@@ -19,7 +19,8 @@ from dpmf.methods.ease.shrinkage import Array, posterior_means
 from dpmf.ratings.titles import Links
 
 _DEGREES = (0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8)  # of similarity, where the next one begins
-_STANDS_OUT = 3.0  # standard deviations
+_STANDS_OUT = 3.0  # standard deviations: what links say at all
+_DEGREE_STANDS_OUT = 1.0  # and what those of one degree say beside the others
 _LEAST_COUNT = 1e-3
 _LEAST_SPREAD = 0.05  # of a prior, relative to its mean
 _ROUNDS = 30  # of estimating the mean and the spread of a prior in turn
@@ -84,7 +85,7 @@ def _posterior(noisy: Array, sds: Array, expected: Array) -> tuple[Array, Array]
     squares, noise = expected**2, sds**2
     precision = float((squares / noise).sum())
     ratio = float((expected * noisy / noise).sum()) / precision if precision else 0.0
-    if ratio * precision**0.5 < _STANDS_OUT:
+    if ratio * precision**0.5 < _DEGREE_STANDS_OUT:
         return None
     spread = 0.5 * ratio
     for _ in range(_ROUNDS):

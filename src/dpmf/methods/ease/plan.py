@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.ease.defaults import MOST_HEAD, RELEASES, head_size, shares_of
+from dpmf.methods.ease.defaults import GROUPED_MASS, MOST_HEAD, RELEASES, head_size, shares_of
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 
@@ -57,6 +57,10 @@ class EasePlan(Plan):
     def head_for(self, n_users: float) -> int:
         """Return the number of items in the head for a noisy count of people."""
         return head_size(self.budget.epsilon, n_users, self.n_items) if self.head is None else self.most_head
+
+    def pairs_groups(self, n_users: float) -> bool:
+        """Return whether pairs of groups would be measured, of a catalogue with a small head."""
+        return self.budget.epsilon * n_users >= GROUPED_MASS
 
     def released_heads(self, headcount: float | None) -> Collection[int]:
         """Return how many items may be in the head of a release, given the number of users as released, if it was.
@@ -100,8 +104,8 @@ class EasePlan(Plan):
         return self.n_links > 0 and self.most_head > 0
 
     @property
-    def may_repeat_links(self) -> bool:
-        """Whether links may be measured again in place of pairs: not if somebody has agreed to something else."""
+    def may_replace_pairs(self) -> bool:
+        """Whether links, or groups, may be measured in place of pairs: not if somebody has agreed to something else."""
         return self.measures_links and self.head is None and self.crowd is None
 
     def events(self) -> tuple[GaussianEvent, ...]:
@@ -136,9 +140,9 @@ class EasePlan(Plan):
 
     @property
     def _most_last(self) -> int:
-        """The most numbers in the last release: pairs, or items or linked pairs once more."""
+        """The most numbers in the last release: pairs, of items or groups, or items or linked pairs once more."""
         pairs = self.most_head * (self.most_head + 1) // 2
-        links = self.n_links + 1 if self.may_repeat_links else 0
+        links = self.n_links + 1 if self.may_replace_pairs else 0
         return max(pairs, links, self.n_items if self._may_fall_back else 0)
 
     @property

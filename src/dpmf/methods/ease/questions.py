@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.grid import checksum_of
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.item_pairs import Ramp, add_item_pairs, add_preferences
+from dpmf.kernels.item_pairs import Ramp, add_group_pairs, add_item_pairs, add_preferences
 from dpmf.kernels.linked_pairs import add_linked_pairs
 from dpmf.methods.certified.questions import Fitted, Headcount, Integers, People, Question
 from dpmf.methods.certified.script import Script, Told
@@ -91,6 +91,51 @@ class ItemPairs(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add products of everybody's weights, scaled to length 1 over the head, to sums (out)."""
         add_item_pairs(people.counted.csr, first, last, self.ramp, self.places, people.shares, steps, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPairs(Question):
+    """How much do people like groups of items together, each by what they like most of it?
+
+    Attributes:
+        what: the name of the release.
+        groups: shape (n_items,), the group of every item, named by its first member.
+        head: ascending positions of the first members of groups that are asked about.
+        ramp: the weight of a rating.
+    """
+
+    what: str
+    groups: Positions
+    head: Positions
+    ramp: Ramp
+    nonnegative = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the sum: the triangle of a symmetric matrix."""
+        return (len(self.head) * (len(self.head) + 1) // 2,)
+
+    @property
+    def reach(self) -> float:
+        """The greatest length of one person's contribution."""
+        return 1.0
+
+    @cached_property
+    def places(self) -> Positions:
+        """The row of every item of the catalogue, which is that of its group, or -1."""
+        return rows_of_groups(self.groups, self.head)
+
+    def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
+        """Add products of everybody's weights of groups, scaled to length 1 over the head, to sums (out)."""
+        csr, size = people.counted.csr, len(self.head)
+        add_group_pairs(csr, first, last, self.ramp, self.places, size, people.shares, steps, sums)
+
+
+def rows_of_groups(groups: Positions, head: Positions) -> Positions:
+    """Return which group of the head every item belongs to, or -1."""
+    places = np.full(len(groups), -1, np.int32)
+    places[head] = np.arange(len(head), dtype=np.int32)
+    return places[groups]
 
 
 @dataclass(frozen=True, eq=False)

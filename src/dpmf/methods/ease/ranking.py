@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.ease.certified import PublicEase
+from dpmf.methods.ease.conditional import Grouped, conditional, grouped_sums
 from dpmf.methods.ease.item_item import ItemItem, denoise, estimate
 from dpmf.methods.ease.linked_items import estimate_with_links
-from dpmf.methods.ease.links import LinkedSums, likely_counts
+from dpmf.methods.ease.links import LinkedSums
 from dpmf.model import Release, Ridge
 from dpmf.model.ranking import Ranking
 from dpmf.model.ranking_tensors import rounded
@@ -51,13 +52,20 @@ def ranking_of(public: PublicEase) -> Ranking:
 
 def _with_links(public: PublicEase, linked: LinkedSums) -> tuple[NDArray[np.int32], ItemItem]:
     """Return the items that something is known of, and what that is, where links say something."""
-    found, noisy = None, (np.zeros(0), 1.0)
     if public.pairs is not None:
         noisy = public.pairs.values, public.pairs.sd
         counts = np.maximum(public.counts.values[public.head], public.counts.sd)
         found = denoise(*noisy, counts, public.spectrum)
-    likely = likely_counts(public.counts.values, public.counts.sd)
-    return estimate_with_links(public.head, found, noisy, linked, likely, public.n_users, LIMITS)
+        if found is not None:
+            return estimate_with_links(public.head, found, noisy, linked, public.likely, public.n_users, LIMITS)
+    return conditional(linked, _grouped(public), public.likely, public.n_users, LIMITS[1])
+
+
+def _grouped(public: PublicEase) -> Grouped | None:
+    """Return what is known of pairs of groups, if they were measured."""
+    if public.grouped is None:
+        return None
+    return grouped_sums(public.grouped.values, public.grouped.sd, public.groups, public.grouped_head, public.likely)
 
 
 def make_ranking(head: NDArray[np.int32], found: ItemItem, popularity: NDArray[np.float32], ramp: Ramp) -> Ranking:
