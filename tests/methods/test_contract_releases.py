@@ -201,7 +201,7 @@ def test_questions_bound_what_they_say() -> None:
         curator = Listening(people, Mechanism(public.plan.events(), Noise(1)), "add-remove")
         for stage in public.plan.stages():
             converse(public, stage, curator)
-    assert len(seen) == 11
+    assert len(seen) == 12
     for question in seen.values():
         assert question.sensitivity("add-remove") == question.reach > 0
         factor = math.sqrt(2) if question.nonnegative else 1 if getattr(question, "sampled", False) else 2
