@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpmf.engine.factors import factor_rows
-from dpmf.kernels.lanes import lanes_for, visiting_order
 from dpmf.kernels.normals import normal_table
-from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
+from dpmf.kernels.sgld import Dynamics, Side, drawn_per_row, settle, sgld_block
 from dpmf.methods.sgld.chain import PARTS
 from dpmf.streams import mix, stream_key
 
@@ -69,9 +68,7 @@ def sample(
     sides[0].factors[:, :K] = rng.normal(0, 0.3, (R * n_users, K))
     sides[1].factors[:, :K] = rng.normal(0, 0.3, (R * n_items, K)) if V is None else np.tile(V, (R, 1))
     fixed = sides[1].factors.copy()
-    steps = np.empty(R * n, np.int64)
-    steps[list(visiting_order(R * n, lanes_for(16)))] = np.arange(R * n)
-    gaussians = normal_table(rng, 1 << 16, drawn_at_once(16)) if table else np.zeros(0, np.float32)
+    gaussians = normal_table(rng, 1 << 16, drawn_per_row(16)) if table else np.zeros(0, np.float32)
     pull, patience = run.step / (R * n), R * n // PARTS
     numbers = (run.step, run.scale, pull, run.temperature * pull, run.prior, run.prior, -FAR, FAR, patience)
     dynamics = Dynamics.of(*numbers)
@@ -80,7 +77,7 @@ def sample(
     for key, *others in keys:
         if V is not None:  # as they were, and up to date when their one rating comes
             sides[1].factors[:], sides[1].biases[:] = fixed, 0
-            sides[1].clocks[items] = steps
+            sides[1].clocks[items] = np.arange(R * n)
         sgld_block(
             users, items, codes.astype(np.uint8), values.astype(np.float32), sides[0], sides[1], weights, mask,
             dynamics, gaussians, 0, key,

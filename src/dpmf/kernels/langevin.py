@@ -1,229 +1,140 @@
 """Langevin dynamics on factor rows, in the vectors of `dpmf.kernels.rows`: catching up with noise, and one step.
 
+>>> import math
 >>> import numpy as np
 >>> from dpmf.kernels.jit import kernel
->>> U, V = np.ones(16, np.float32), np.full(16, 0.5, np.float32)
+>>> row, noise, ones = np.ones(16, np.float32), np.full(16, 2.0, np.float32), np.ones(16, np.float32)
 >>> @kernel
-... def step(U, V):
-...     return drift(U, 0, V, 0, 0, 16, np.float32(10), np.float32(-9), np.float32(9), np.float32(0.25))
->>> step(U, V), float(U[0]), float(V[0])
-(2.0, 1.25, 1.0)
+... def paid(row, noise, ones):
+...     pay(row, 0, 16, noise, 0, ones, ones, np.float32(0.5), np.float32(0.5), np.float32(0.5))
+...     return row[0]
+>>> round(float(paid(row, noise, ones)), 5), round(0.5 + 0.5 * math.sqrt(1 - 0.5 / 2) * 2, 5)
+(1.36603, 1.36603)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from dpmf.kernels.rows import (
-    FLOAT,
-    FLOATS_PER_LINE,
-    INT64,
-    LINE,
-    LINES_IN_REGISTERS,
-    LINES_PER_ROUND,
-    Row,
-    across,
-    emitted,
-    multiply_add,
-    rounds,
-    spread,
-)
+from dpmf.kernels.rows import FLOAT, FLOATS_PER_LINE, INT64, LINE, Row, emitted, multiply_add, spread
+from dpmf.kernels.steps import Block, Move, emit_step
 
-_SUMS = 4
+_SMALL = 0.125
+# √(1 + z/2) for z from -_SMALL to 0 as a polynomial in z: 6.1e-9 off at most, a tenth of the spacing of float32 there.
+_ROOT = (1.0, 0.25000097, -0.03120375, 0.00843684)
 
 
 @emitted
-def refresh(
-    typingctx: Any, rows: Any, biases: Any, clocks: Any, prior: Any, place: Any, width: Any, now: Any, patience: Any,
-    mask: Any, noise: Any, slot: Any, bias_slot: Any, sign: Any, pull: Any, bias_pull: Any, variance: Any,
+def pay(
+    typingctx: Any, rows: Any, start: Any, width: Any, noise: Any, slot: Any, prior: Any, mask: Any,
+    sd: Any, pull: Any, most: Any,
 ) -> Any:  # fmt: skip
-    """Bring a row and its bias up to date if more steps than `patience` have passed; return the bias.
+    """Give a row pull and noise: u ← (1 - x)·u + sd·√(1 - x/2)·mask·noise[slot:], with x = pull·prior.
 
-    With t steps since the row's clock and x = t·pull·prior, u ← (1 - x)·u + sd·mask·noise[slot:], where
-    sd² = t·variance·(1 - x/2), the bias likewise with x = t·bias_pull and noise[bias_slot], and the clock shows `now`.
-    It is one operation because most visits find a row that is up to date, and should pay for no more than looking at
-    the clock.
+    Roots take long, and x is small unless a row has waited for most of an epoch: then a polynomial is as good.
 
     Args:
-        rows: flat float32 array (out) of rows of `width` numbers.
-        biases, clocks: float32 and int64 arrays (out), by row.
-        prior, mask: flat float32 arrays of `width` numbers; mask is 1 where a row has a factor, 0 where it is padded.
-        place: which row.
-        width: the number of factors, a multiple of 16.
-        now, patience: steps.
-        noise: flat float32 array with standard normal numbers from slot on and at bias_slot.
-        sign: uint64; if it is odd the numbers are negated.
-        pull, bias_pull, variance: float32.
+        rows: flat float32 array (out) with the row rows[start:start + width].
+        width: a multiple of 16.
+        noise: flat float32 array with standard normal numbers from slot on.
+        prior, mask: flat float32 arrays of `width` numbers; mask is 1 where the row has a factor and 0 where it is
+            padded, which only its last line is.
+        sd, pull: float32.
+        most: float32, the largest x.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def element(kind: Any, argument: int, at: Any) -> Any:
-            return builder.gep(context.make_array(kind)(context, builder, args[argument]).data, [at])
+        def row(kind: Any, argument: int, first: Any) -> Row:
+            return Row(context, builder, kind, args[argument], first)
 
-        def row(kind: Any, argument: int, start: Any) -> Row:
-            return Row(context, builder, kind, args[argument], start)
+        owed = _Owed(
+            row(rows, 0, args[1]), row(noise, 3, args[4]), row(prior, 5, INT64(0)), row(mask, 6, INT64(0)),
+            spread(builder, args[7]), spread(builder, builder.fneg(args[8])),
+        )  # fmt: skip
+        lines = builder.udiv(args[2], INT64(FLOATS_PER_LINE))
+        small = builder.fcmp_ordered("<=", args[9], FLOAT(_SMALL))
+        with builder.if_else(small, likely=True) as (usual, rare):
+            with usual:
+                _pay(builder, owed, lines, _root_near_one)
+            with rare:
+                _pay(builder, owed, lines, _root)
+        return context.get_dummy_value()
 
-        at, width, now = args[4:7]
-        bias, clock = element(biases, 1, at), element(clocks, 2, at)
-        passed = builder.sub(now, builder.load(clock))
-        with builder.if_then(builder.icmp_signed(">", passed, args[7]), likely=False):
-            steps = builder.sitofp(passed, FLOAT)
-            sd = _root(builder, builder.fmul(args[15], steps))
-            sd = builder.select(builder.trunc(args[12], ir.IntType(1)), builder.fneg(sd), sd)
-            own = _Owed(
-                row(rows, 0, builder.mul(at, width)), row(noise, 9, args[10]), row(prior, 3, INT64(0)),
-                row(mask, 8, INT64(0)), spread(builder, sd), spread(builder, builder.fmul(args[13], steps)),
-            )  # fmt: skip
-            rounds(
-                builder,
-                builder.udiv(width, INT64(FLOATS_PER_LINE)),
-                LINES_PER_ROUND,
-                1,
-                lambda *part: _pay(builder, own, *part),
-            )
-            pulled = builder.fmul(args[14], steps)
-            less = _root(builder, builder.fsub(FLOAT(1.0), builder.fmul(FLOAT(0.5), pulled)))
-            drawn = builder.fmul(builder.fmul(sd, less), builder.load(element(noise, 9, args[11])))
-            left = builder.fmul(builder.fsub(FLOAT(1.0), pulled), builder.load(bias))
-            builder.store(builder.fadd(left, drawn), bias)
-            builder.store(now, clock)
-        return builder.load(bias)
-
-    number, place_type, word = types.float32, types.int64, types.uint64
-    arguments = (rows, biases, clocks, prior, *(place_type,) * 4, mask, noise, place_type, place_type, word)
-    return number(*arguments, number, number, number), codegen
+    number, place = types.float32, types.int64
+    return types.void(rows, place, place, noise, place, prior, mask, number, number, number), codegen
 
 
 class _Owed(NamedTuple):
-    """A row and the pull and noise it is owed, named as in `refresh`; the last two are vectors of copies."""
+    """A row and the pull and noise it is owed, named as in `pay`; vectors of copies of sd and of -pull."""
 
     row: Row
     noise: Row
     prior: Row
     mask: Row
     sd: Any
-    pull: Any
+    push: Any
 
 
-def _pay(builder: Any, owed: _Owed, first: Any, count: int) -> None:
-    """Emit what some lines of a row are owed."""
-    ones, halves, paid = *(ir.Constant(LINE, [one] * FLOATS_PER_LINE) for one in (1.0, 0.5)), []
-    for line, drawn, prior, mask in zip(*(one.load(first, count) for one in owed[:4]), strict=True):
-        pulled = builder.fmul(owed.pull, prior)
-        sd = builder.fmul(owed.sd, _root(builder, builder.fsub(ones, builder.fmul(halves, pulled))))
-        kept = builder.fmul(builder.fsub(ones, pulled), line)
-        paid.append(multiply_add(builder, builder.fmul(sd, mask), drawn, kept))
-    owed.row.store(first, paid)
+def _pay(builder: Any, owed: _Owed, lines: Any, root: Callable[[Any, Any], Any]) -> None:
+    """Emit what a row is owed."""
+    last = builder.sub(lines, INT64(1))
+
+    def pay_line(at: Any, masked: bool) -> None:
+        line, drawn, prior = (one.load(at, 1)[0] for one in owed[:3])
+        z = builder.fmul(owed.push, prior)
+        sd = builder.fmul(owed.sd, root(builder, z))
+        if masked:
+            sd = builder.fmul(sd, owed.mask.load(at, 1)[0])
+        owed.row.store(at, [multiply_add(builder, sd, drawn, multiply_add(builder, z, line, line))])
+
+    with cgutils.for_range_slice(builder, INT64(0), last, INT64(1)) as (at, _):
+        pay_line(at, masked=False)
+    pay_line(last, masked=True)
 
 
-def _root(builder: Any, value: Any) -> Any:
-    """Return the square root of a number, or of every number of a vector."""
-    name = "llvm.sqrt.f32" if value.type == FLOAT else "llvm.sqrt.v16f32"
-    kind = ir.FunctionType(value.type, [value.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])  # type: ignore[no-untyped-call]
+def _root_near_one(builder: Any, z: Any) -> Any:
+    """Emit √(1 + z/2) for small z."""
+    total = _line(_ROOT[-1])
+    for coefficient in reversed(_ROOT[:-1]):
+        total = multiply_add(builder, total, z, _line(coefficient))
+    return total
+
+
+def _root(builder: Any, z: Any) -> Any:
+    """Emit √(1 + z/2)."""
+    kind = ir.FunctionType(LINE, [LINE])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.sqrt.v16f32")  # type: ignore[no-untyped-call]
+    return builder.call(function, [multiply_add(builder, z, _line(0.5), _line(1.0))])
+
+
+def _line(value: float) -> Any:
+    return ir.Constant(LINE, [float(np.float32(value))] * FLOATS_PER_LINE)
 
 
 @emitted
 def drift(
-    typingctx: Any, U: Any, u_start: Any, V: Any, v_start: Any, v_next: Any, width: Any,
-    target: Any, least: Any, most: Any, step: Any,
+    typingctx: Any, place: Any, size: Any, users: Any, items: Any, codes: Any, table: Any, U: Any, V: Any, b: Any,
+    c: Any, width: Any, gain: Any, low: Any, high: Any,
 ) -> Any:  # fmt: skip
-    """Move two rows by one rating, and return its error e = target - u·v.
+    """Move the rows and biases of a user and of n different items by a rating each, and return the sum of e².
 
-    Both change from their old values: u ← u + g·v and v ← v + g·u, with g = step·e if least ≤ e ≤ most and g = 0
-    otherwise.
+    As `dpmf.kernels.descend.descend` does without decay, but an error moves nothing if its prediction is below `low` or
+    above `high`; and in the sum, predictions are cut off there.
 
     Args:
-        U, V: flat float32 arrays (out) with the rows U[u_start:u_start + width] and V[v_start:v_start + width].
-        v_next: where the row of V begins that is needed soon; it is prefetched.
-        width: the number of factors, a multiple of 16.
-        target, least, most, step: float32.
+        place, size, users, items, codes, table, U, V, b, c, width: as there; all rows have `width` elements.
+        gain, low, high: float32.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        u, v, coming = (
-            Row(context, builder, kind, args[array], args[start])
-            for kind, array, start in ((U, 0, 1), (V, 2, 3), (V, 2, 4))
-        )
-        lines = builder.udiv(args[5], INT64(FLOATS_PER_LINE))
-        after, otherwise = builder.append_basic_block("drifted"), builder.append_basic_block("long_rows")
-        choice = builder.switch(lines, otherwise)
-        errors = []
-        for count in LINES_IN_REGISTERS:
-            block = builder.append_basic_block(f"rows_of_{count}")
-            choice.add_case(INT64(count), block)
-            builder.position_at_end(block)
-            errors.append((_drift_short(builder, u, v, coming, count, *args[6:10]), builder.block))
-            builder.branch(after)
-        builder.position_at_end(otherwise)
-        errors.append((_drift_long(builder, u, v, coming, lines, *args[6:10]), builder.block))
-        builder.branch(after)
-        builder.position_at_end(after)
-        error = builder.phi(FLOAT)
-        for value, block in errors:
-            error.add_incoming(value, block)
-        return error
+        block = Block(context, builder, kinds, args[2:10], (args[10], args[10]))
+        move = Move(mean=FLOAT(0.0), eta=args[11], decay=None, gain=args[11], limits=(args[12], args[13]))
+        return emit_step(builder, block, args[0], args[1], move)
 
-    number, place = types.float32, types.int64
-    return number(U, place, V, place, place, place, number, number, number, number), codegen
-
-
-def _drift_short(
-    builder: Any, u: Row, v: Row, coming: Row, count: int, target: Any, least: Any, most: Any, step: Any
-) -> Any:
-    """Emit the update of rows of a few lines, all in registers."""
-    start = INT64(0)
-    coming.prefetch(start, count)
-    us, vs = u.load(start, count), v.load(start, count)
-    sums: list[Any] = []  # several, so that one product need not wait for the last
-    for place, product in enumerate(zip(us, vs, strict=True)):
-        if place < _SUMS:
-            sums.append(builder.fmul(*product))
-        else:
-            sums[place % _SUMS] = multiply_add(builder, *product, sums[place % _SUMS])
-    while len(sums) > 1:
-        sums = [*(builder.fadd(a, b) for a, b in zip(sums[::2], sums[1::2], strict=False)), *sums[len(sums) & ~1 :]]
-    error = builder.fsub(target, across(builder, sums[0]))
-    _move(builder, u, v, start, us, vs, _gain(builder, error, least, most, step))
-    return error
-
-
-def _drift_long(
-    builder: Any, u: Row, v: Row, coming: Row, lines: Any, target: Any, least: Any, most: Any, step: Any
-) -> Any:
-    """Emit the update of long rows: a loop for the product, a loop for the move, several lines a round."""
-    zero = ir.Constant(LINE, [0.0] * FLOATS_PER_LINE)
-    slots = [cgutils.alloca_once(builder, LINE) for _ in range(LINES_PER_ROUND)]  # type: ignore[no-untyped-call]
-    for slot in slots:
-        builder.store(zero, slot)
-
-    def add_products(first: Any, count: int) -> None:
-        coming.prefetch(first, count)
-        for slot, product in zip(slots, zip(u.load(first, count), v.load(first, count), strict=True), strict=False):
-            builder.store(multiply_add(builder, *product, builder.load(slot)), slot)
-
-    rounds(builder, lines, LINES_PER_ROUND, 1, add_products)
-    halves = [builder.fadd(builder.load(slots[place]), builder.load(slots[place + 2])) for place in range(2)]
-    error = builder.fsub(target, across(builder, builder.fadd(*halves)))
-    gain = _gain(builder, error, least, most, step)
-
-    def move(first: Any, count: int) -> None:
-        _move(builder, u, v, first, u.load(first, count), v.load(first, count), gain)
-
-    rounds(builder, lines, LINES_PER_ROUND, 1, move)
-    return error
-
-
-def _gain(builder: Any, error: Any, least: Any, most: Any, step: Any) -> Any:
-    inside = builder.and_(builder.fcmp_ordered(">=", error, least), builder.fcmp_ordered("<=", error, most))
-    return builder.select(inside, builder.fmul(step, error), ir.Constant(FLOAT, 0.0))
-
-
-def _move(builder: Any, u: Row, v: Row, first: Any, us: list[Any], vs: list[Any], gain: Any) -> None:
-    """Emit the move of both rows from the values given."""
-    gains = spread(builder, gain)
-    u.store(first, [multiply_add(builder, gains, b, a) for a, b in zip(us, vs, strict=True)])
-    v.store(first, [multiply_add(builder, gains, a, b) for a, b in zip(us, vs, strict=True)])
+    kinds, number, index = (users, items, codes, table, U, V, b, c), types.float32, types.int64
+    return types.float64(index, index, *kinds, index, number, number, number), codegen

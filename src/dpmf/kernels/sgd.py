@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.descend import descend, ratings_in_step
+from dpmf.kernels.descend import descend, ratings_in_step, size_of_step
 from dpmf.kernels.jit import kernel
 from dpmf.kernels.rows import FLOATS_PER_LINE
 
@@ -84,11 +84,11 @@ def sgd_block(
     flat_U, flat_V, decay, gain = U.reshape(U.size), V.reshape(V.size), step.eta * step.lam, step.eta / step.unit
     squared, place = 0.0, 0
     while place < len(codes):
-        size, more = descend(
-            place, users, items, codes, table, flat_U, flat_V, b, c,
+        size = size_of_step(place, users)
+        squared += descend(
+            place, size, users, items, codes, table, flat_U, flat_V, b, c,
             width, stride, step.mean, step.eta, decay, gain, state,
         )  # fmt: skip
-        squared += more
         place += size
     return squared
 

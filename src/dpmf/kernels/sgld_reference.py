@@ -4,7 +4,7 @@
 >>> def side(): return Side(np.ones((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
 >>> users, items, place = side(), side(), np.array([0])
 >>> dynamics = Dynamics(0.1, 1.0, 0.0, 0.0, 0.0, 0.0, -9.0, 9.0)
->>> sgld_block_reference(place, place, place, np.array([3.0]), users, items, np.ones(1), dynamics, [[0, 0, 0, 0]], 0, 1)
+>>> sgld_block_reference(place, place, place, np.array([3.0]), users, items, np.ones(1), dynamics, np.zeros((1, 4)), 0)
 4.0
 >>> users.factors, users.biases
 (array([[1.2]]), array([0.2]))
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.lanes import lanes_for, visiting_order
+from dpmf.kernels.descend import ratings_in_step
 from dpmf.kernels.normals import normal_row_reference
 from dpmf.kernels.rows import FLOATS_PER_LINE
-from dpmf.kernels.sgld import VISITS_AT_ONCE, Dynamics, Side, drawn_at_once, drawn_per_row
+from dpmf.kernels.sgld import Dynamics, Side, drawn_per_row
 from dpmf.streams import mix
 
 
@@ -33,35 +33,35 @@ def sgld_block_reference(
     of_items: Side,  # out: factors, biases, clocks
     weights: NDArray[Any],
     dynamics: Dynamics,
-    noise: Any,
+    noise: NDArray[Any],
     start: int,
-    lanes: int,
 ) -> float:
     """Do what `sgld_block` does, in the precision of the arrays given, without padding.
 
     Args:
         users, items, codes, table, of_users, of_items, weights, dynamics, start: as there.
-        noise: shape (n, 2 K + 2), standard normal numbers for u, v, b and c at every step; see `block_noise_reference`.
-        lanes: as `visiting_order` takes them.
+        noise: shape (n, 2 K + 2), standard normal numbers for u and b, v and c at every step; see
+            `block_noise_reference`.
     """
     step, scale, pull, variance, user_prior, item_prior, low, high, patience = dynamics
     (U, b), (V, c) = of_users[:2], of_items[:2]
-    K, squared = U.shape[1], 0.0
-    for place, p in enumerate(visiting_order(len(codes), lanes)):
-        i, j, r, drawn, now = users[p], items[p], table[codes[p]], np.asarray(noise[place]), start + place
-        for row, side, prior, own in (
-            (i, of_users, user_prior, np.r_[drawn[:K], drawn[2 * K]]),
-            (j, of_items, item_prior, np.r_[drawn[K : 2 * K], drawn[2 * K + 1]]),
-        ):
+    K, squared, place = U.shape[1], 0.0, 0
+    while place < len(codes):
+        size, i, now = ratings_in_step(users, place), users[place], start + place
+        j, r, drawn = items[place : place + size], table[codes[place : place + size]], noise[place : place + size]
+        owed = [(i, of_users, user_prior, drawn[0, : K + 1])]
+        owed += [(row, of_items, item_prior, own[K + 1 :]) for row, own in zip(j, drawn, strict=True)]
+        for row, side, prior, own in owed:
             if now - side.clocks[row] > patience:
                 _bring_up_to_date(side, row, prior, own, pull, variance, now)
                 side.clocks[row] = now
-        e = r - b[i] - c[j] - U[i] @ V[j]
-        squared += float(np.clip(e, r - high, r - low)) ** 2
-        moved = step * scale * weights[i] * e if r - high <= e <= r - low else 0.0
-        U[i], V[j] = U[i] + moved * V[j], V[j] + moved * U[i]
-        b[i] += moved
+        e = r - b[i] - c[j] - V[j] @ U[i]
+        squared += float((np.clip(e, r - high, r - low) ** 2).sum())
+        moved = step * scale * weights[i] * np.where((r - high <= e) & (e <= r - low), e, 0.0)
+        U[i], V[j] = U[i] + moved @ V[j], V[j] + np.outer(moved, U[i])
+        b[i] += moved.sum()
         c[j] += moved
+        place += size
     return squared
 
 
@@ -88,41 +88,21 @@ def _bring_up_to_date(
 def block_noise_reference(
     count: int, K: int, width: int, gaussians: NDArray[np.float32], start: int, key: np.uint64
 ) -> NDArray[np.float64]:
-    """Return the numbers that `sgld_block` draws at `count` steps, shape (count, 2 K + 2)."""
-    together = count - count % lanes_for(width)  # visited lane by lane; a new group begins with those left
-    drawn = []
-    for first, last in ((0, together), (together, count)):
-        for place in range(first, last, VISITS_AT_ONCE):
-            u, v, b, c = _group_reference(np.uint64(start + place), width, gaussians, key)
-            drawn.append(np.hstack([u[:, :K], v[:, :K], b, c])[: last - place])
-    return np.concatenate(drawn)
-
-
-def _group_reference(
-    first: np.uint64, width: int, gaussians: NDArray[np.float32], key: np.uint64
-) -> list[NDArray[np.float64]]:
-    """Return the numbers of a group of visits for u, v, b and c, shapes (VISITS_AT_ONCE, width) and (…, 1)."""
-    of_rows, signs = VISITS_AT_ONCE * 2 * width, np.ones((VISITS_AT_ONCE, 2, 1))
-    if len(gaussians):
-        word = mix(np.full(1, key + first))
-        place = _places_reference(word, width, gaussians)[0]
-        drawn = gaussians[place : place + drawn_at_once(width)].astype(np.float64)
-        bits = mix(word) >> np.arange(2 * VISITS_AT_ONCE, dtype=np.uint64) & np.uint64(1)
-        signs = np.where(bits, -1.0, 1.0).reshape(signs.shape)
-    else:
-        words = mix(key + first + np.arange(VISITS_AT_ONCE, dtype=np.uint64))
-        of_biases = mix(mix(np.full(1, key)) + first)[0]
-        rows = [normal_row_reference(word, 2 * width) for word in words]
-        drawn = np.concatenate([*rows, normal_row_reference(of_biases, 2 * VISITS_AT_ONCE)])
-    rows_drawn = signs * drawn[:of_rows].reshape(VISITS_AT_ONCE, 2, width)
-    biases = signs * drawn[of_rows:].reshape(VISITS_AT_ONCE, 2, 1)
-    return [rows_drawn[:, 0], rows_drawn[:, 1], biases[:, 0], biases[:, 1]]
+    """Return the numbers that `sgld_block` draws at `count` steps if no row is up to date, shape (count, 2 K + 2)."""
+    return np.hstack([_noise_reference(count, K, width, gaussians, start, own) for own in (mix(np.full(1, key)), key)])
 
 
 def settling_noise_reference(
     count: int, K: int, width: int, gaussians: NDArray[np.float32], first: int, key: np.uint64
 ) -> NDArray[np.float64]:
     """Return the numbers that `settle` draws for `count` rows, shape (count, K + 1)."""
+    return _noise_reference(count, K, width, gaussians, first, key)
+
+
+def _noise_reference(
+    count: int, K: int, width: int, gaussians: NDArray[np.float32], first: int, key: Any
+) -> NDArray[np.float64]:
+    """Return what is drawn for rows and their biases by words from first on, shape (count, K + 1)."""
     words = mix(key + np.arange(first, first + count, dtype=np.uint64))
     if len(gaussians):
         places, signs = _places_reference(words, width, gaussians), 1.0 - 2.0 * (words & np.uint64(1))
@@ -134,6 +114,6 @@ def settling_noise_reference(
 
 def _places_reference(words: NDArray[np.uint64], width: int, gaussians: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return where in the table to begin, as words say."""
-    n_lines = (len(gaussians) - drawn_at_once(width)) // FLOATS_PER_LINE
+    n_lines = (len(gaussians) - drawn_per_row(width)) // FLOATS_PER_LINE
     lines = (words >> np.uint64(32)) * np.uint64(n_lines) >> np.uint64(32)
     return lines.astype(np.int64) * FLOATS_PER_LINE

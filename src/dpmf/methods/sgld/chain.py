@@ -35,7 +35,7 @@ from dpmf.engine.schedule import Place, first_tier_of, tier_at
 from dpmf.engine.tensorfile import Tensor
 from dpmf.errors import DpmfError
 from dpmf.kernels.normals import normal_table
-from dpmf.kernels.sgld import Dynamics, Side, drawn_at_once, settle, sgld_block
+from dpmf.kernels.sgld import Dynamics, Side, drawn_per_row, settle, sgld_block
 from dpmf.methods.sgd.descent import Descent
 from dpmf.model import EpochRecord
 from dpmf.streams import generator, stream_key
@@ -179,7 +179,7 @@ class Chain:
         priors[:, : state.n_factors] = prior
         gaussians = np.zeros(0, np.float32)
         if table_size:
-            gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, drawn_at_once(width))
+            gaussians = normal_table(generator(noise_seed, "table of normal numbers"), table_size, drawn_per_row(width))
         return cls(
             state,
             density,
