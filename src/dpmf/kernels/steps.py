@@ -204,7 +204,7 @@ class _Rows:
         return [[builder.load(slot) for slot in of_one] for of_one in slots]
 
     def _add_products(self, sums: list[list[Any]], first: Any, count: int) -> None:
-        """Emit the products of some lines, and add them to the partial sums (out), line after line in turn."""
+        """Emit the products of some lines, and add them to the partial sums (out), to one after the other."""
         for row in self._coming:
             row.prefetch(first, count)
         us = self._u.load(first, count)
