@@ -22,6 +22,7 @@ class Visitor:
         self.page = self.context.new_page()
         self.address = address
         self.complaints: list[str] = []
+        self._expected: tuple[str, ...] = ()
         self.requests: list[Any] = []
         self.context.on("request", lambda request: self.requests.append(request))
         self.page.on("console", self._note)
@@ -37,7 +38,16 @@ class Visitor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.context.close()
         if kind is None:
-            assert self.complaints == []
+            assert self.unexpected == []
+
+    def expect(self, text: str) -> None:
+        """Let the browser complain about this, now and until it is closed: complaints may arrive late."""
+        self._expected += (text,)
+
+    @property
+    def unexpected(self) -> list[str]:
+        """The complaints that are not expected."""
+        return [one for one in self.complaints if not any(text in one for text in self._expected)]
 
     def open(self, state: str = "ready") -> Any:
         """Open the page, wait until it is in a state ("ready" or "failed"), and return it."""
