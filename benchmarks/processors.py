@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,7 +84,7 @@ def _measure(arguments: argparse.Namespace) -> None:
             continue
         rows = _bench(arguments, settings)["rows"]
         found = {"processor": name, "vectors": vectors, "users": arguments.users, "rows": rows}
-        slug = "-".join(f"{name} {vectors}".lower().replace("(", "").replace(")", "").split())
+        slug = re.sub("[^a-z0-9]+", "-", f"{name} {vectors}".lower())  # names hold slashes, too: "w/ Radeon"
         (arguments.folder / f"{slug}.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -15,9 +15,15 @@ import os
 from dpmf.errors import TooFewAddresses
 
 
-def check_addresses(n_bytes: int = 0, *, per_thread: int = 0) -> None:
-    """Raise `TooFewAddresses` where a limit leaves fewer than these, and so many for a thread on each processor."""
-    needed = n_bytes + per_thread * (os.cpu_count() or 1)
+def check_addresses(n_bytes: int = 0, *, per_thread: int = 0, n_threads: int | None = None) -> None:
+    """Raise `TooFewAddresses` where a limit leaves fewer than these, and so many for every thread.
+
+    Args:
+        n_bytes: needed whatever the number of threads.
+        per_thread: needed by each of them.
+        n_threads: how many there will be; one on each processor of the machine by default.
+    """
+    needed = n_bytes + per_thread * (n_threads or os.cpu_count() or 1)
     with contextlib.suppress(ImportError, ValueError):  # there are no such limits here
         import resource
 

@@ -108,6 +108,17 @@ def test_a_machine_that_does_not_describe_its_caches_has_fewer_figures(
     assert row["copy_over_one_thread"] == {"L1": 1.0}
 
 
+def test_threads_that_wait_in_turn_have_the_peaks_of_those_that_run(
+    ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "caches", lambda: ())
+    monkeypatch.setattr(speed, "allowed_cpus", lambda: 1)
+    (row,) = bench(ratings, [16], n_threads=3, epochs=1, peers=False)
+    assert row["machine"]["threads_at_once"] == 1
+    assert row["machine"]["threads"] == row["machine"]["one_thread"]
+    assert row["copy_over_one_thread"] == {"L1": 1.0}
+
+
 def test_too_few_factors_are_refused(ratings: Ratings) -> None:
     with pytest.raises(InvalidArgument, match="factors=0"):
         list(bench(ratings, [0], n_threads=1, epochs=1, peers=False))

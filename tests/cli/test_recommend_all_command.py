@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -129,6 +130,18 @@ def test_bad_input_is_one_line_and_leaves_no_file(
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(Path().iterdir()) == []
+
+
+def test_what_is_no_file_of_its_own_is_not_replaced(command: Command, release_folder: Path) -> None:
+    ratings, pipe = Path("ratings.csv"), Path("pipe")
+    ratings.write_text("user,item,rating\neve,1,4\n")
+    os.mkfifo(pipe)
+    for out, message in ((ratings, "holds the ratings"), (pipe, "is not a file")):
+        done = command("recommend-all", release_folder, "--ratings", ratings, "--out", out)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert f"dpmf: {out} {message}" in done.stderr
+    assert ratings.read_text() == "user,item,rating\neve,1,4\n"
+    assert pipe.is_fifo()
 
 
 def test_users_that_a_model_does_not_know_are_refused(command: Command, small_ratings: Ratings) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numba
@@ -34,6 +36,11 @@ def test_registers_are_those_of_the_cpu_that_is_compiled_for(
 ) -> None:
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
     assert has_many_registers() == many
+
+
+def test_kernels_are_pickled_and_copied_by_name() -> None:
+    assert pickle.loads(pickle.dumps(sgd_block)) is sgd_block
+    assert copy.deepcopy({"kernel": fill_strip})["kernel"] is fill_strip
 
 
 @pytest.mark.parametrize("compiled", [sgd_block, fill_strip])

@@ -70,7 +70,7 @@ class _Rows(NamedTuple):
 
 
 def demand_of(visits: Visits, n_factors: int, *, packed: bool, caches: Sequence[Cache], n_threads: int) -> Demand:
-    """Return what an epoch of so many threads needs.
+    """Return what an epoch on `n_threads` threads needs.
 
     Args:
         visits: the rows of the ratings.

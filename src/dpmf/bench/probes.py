@@ -111,7 +111,7 @@ class Machine:
         self.seconds += time.perf_counter() - began
 
     def peaks(self, n_threads: int) -> Peaks:
-        """Return what so many threads can do together, one of the numbers given."""
+        """Return what a number of threads can do together, one of the numbers given."""
         places = {}
         for place in self._sizes[n_threads]:
             rates = {name: self._best[n_threads, place, name] for name in Bandwidth._fields}
@@ -153,7 +153,7 @@ def _multiplying(chains: int) -> tuple[Callable[[Lines], object], int]:
 
 
 def _moving(size: int, ahead: int, turn: int) -> dict[str, tuple[Callable[[Lines], object], int]]:
-    """Return calls of the kernels for so many bytes, by the names in `Bandwidth`, and how many bytes each moves.
+    """Return calls of the kernels for `size` bytes, by the names in `Bandwidth`, and how many bytes each moves.
 
     Every turn has a part of its own: a cache may have no place for some pages beside each other.
     """

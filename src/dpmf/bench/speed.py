@@ -25,6 +25,7 @@ from dpmf.bench.turns import in_turns, median_ratio
 from dpmf.bench.visits import Visits
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.local import ThreadExecutor
+from dpmf.engine.threads import allowed_cpus
 from dpmf.errors import InvalidArgument
 from dpmf.methods.sgd import MOST_FACTORS
 from dpmf.methods.sgd.descent import Descent
@@ -57,7 +58,7 @@ def bench(
         if not 1 <= n_factors <= MOST_FACTORS:
             raise InvalidArgument(f"factors={n_factors}: give from 1 to {MOST_FACTORS}")
     grid = BlockGrid.build(ratings, n_threads=n_threads)
-    visits, machine = Visits(grid, n_threads), Machine(caches(), [1, n_threads])
+    visits, machine = Visits(grid, n_threads), Machine(caches(), [1, _at_once(n_threads)])
     machine.measure(_PROBE_SECONDS / 2)
     for n_factors in factors:
         row: dict[str, Any] = {"factors": n_factors, "threads": n_threads}
@@ -93,7 +94,7 @@ def _limits(row: dict[str, Any], visits: Visits, machine: Machine) -> dict[str, 
     found: dict[str, Any] = {}
     for name, kind in _kinds(n_threads).items():
         demand = demand_of(visits, n_factors, packed=kind.packed, caches=machine.caches, n_threads=kind.n_threads)
-        peaks = machine.peaks(kind.n_threads)
+        peaks = machine.peaks(_at_once(kind.n_threads))
         seconds = least_seconds(demand, peaks)
         limit = count / max(seconds.values())
         found[f"{name}roofline_updates_per_second"] = limit
@@ -102,7 +103,7 @@ def _limits(row: dict[str, Any], visits: Visits, machine: Machine) -> dict[str, 
         found[f"{name}seconds_per_update"] = {
             place: one / count for place, one in expected_seconds(demand, peaks).items()
         }
-    one, several = machine.peaks(1), machine.peaks(n_threads)
+    one, several = machine.peaks(1), machine.peaks(_at_once(n_threads))
     return {
         **found,
         "roofline_over_one_thread": found["roofline_updates_per_second"]
@@ -114,8 +115,14 @@ def _limits(row: dict[str, Any], visits: Visits, machine: Machine) -> dict[str, 
             "caches": {cache.name: {"bytes": cache.size, "instances": cache.instances} for cache in machine.caches},
             "one_thread": _described(one),
             "threads": _described(several),
+            "threads_at_once": _at_once(n_threads),
         },
     }
+
+
+def _at_once(n_threads: int) -> int:
+    """Return how many threads run at the same time: peaks of any that wait in turn would not add up."""
+    return min(n_threads, allowed_cpus())
 
 
 def _kinds(n_threads: int) -> dict[str, _Kind]:

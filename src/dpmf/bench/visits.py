@@ -41,7 +41,7 @@ class Visits:
         run_tasks(count, grid.size, n_threads)
 
     def fetched_items(self, capacity: int) -> NDArray[np.int64]:
-        """Return how many item rows a cache of so many rows fetches for each block at least, shape (T, T).
+        """Return how many item rows a cache of `capacity` rows fetches for each block at least, shape (T, T).
 
         It is empty at first, and ratings are visited in the order in which they stand.
         """

@@ -80,7 +80,9 @@ def dpmf() -> None:
     recommendations. Start with `dpmf demo`.
     """
     logging.basicConfig(format="dpmf: %(message)s", level=logging.WARNING, stream=sys.stderr)
-    check_addresses(_ROOM, per_thread=_ROOM_OF_THREAD)
+    # Libraries start a thread on each processor that this process may use.
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    check_addresses(_ROOM, per_thread=_ROOM_OF_THREAD, n_threads=processors)
 
 
 def _interrupt(*_: object) -> None:

@@ -143,7 +143,9 @@ def _print_limits(rows: list[dict[str, Any]]) -> None:
         "Memory is an estimate: of it the limit counts only what is certain.",
         "dim",
     )
-    print_table(f"The machine, GB/s of {last['threads']} threads", _PLACE_TITLES, _places(last["machine"]))
+    print_table(
+        f"The machine, GB/s of {last['machine']['threads_at_once']} threads", _PLACE_TITLES, _places(last["machine"])
+    )
     several, one = (last["machine"][name]["multiply_adds_per_second"] / 1e9 for name in ("threads", "one_thread"))
     say(f"{several:.0f}·10⁹ multiply-adds per second, {one:.0f}·10⁹ on one thread.", "dim")
 

@@ -58,6 +58,8 @@ def recommend_all(
 
     thread_count(threads)
     check_table(out, asked.k)
+    if data is not None and out.exists() and Path(data).exists() and out.samefile(data):
+        raise InvalidArgument(f"{out} holds the ratings: name another file to write the recommendations to")
     limit = None if memory is None else parse_size(memory)
     with (
         progress("recommending", None) as show,

@@ -36,8 +36,13 @@ def thread_count(n_threads: int | None) -> int:
 
 def available_cpus() -> int:
     """Return the number of CPUs that the operating system and the container allow this process."""
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(affinity, _container_limit() or affinity))
+    allowed = allowed_cpus()
+    return max(1, min(allowed, _container_limit() or allowed))
+
+
+def allowed_cpus() -> int:
+    """Return the number of CPUs that this process may be on, whatever part of their time a container gives it."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _container_limit(group: Path = Path("/sys/fs/cgroup")) -> int | None:

@@ -18,7 +18,7 @@ from dpmf.model import Model, Release
 from dpmf.model.person import Person, fit_one
 from dpmf.ratings import Ratings
 
-_MOST_RATINGS, _MOST_PEOPLE, _MOST_ITEMS = 1 << 18, 2000, 5000  # seconds, all in all
+_MOST_RATINGS, _MOST_PEOPLE, _MOST_ITEMS = 1 << 18, 2000, 5000  # done before the compiler would be loaded
 
 
 def is_small(ratings: Ratings) -> bool:

@@ -76,6 +76,10 @@ class Kernel:
             return self.short(*arguments)
         return self.compiled(*arguments)
 
+    def __reduce__(self) -> str:
+        """Pickle it by name, as functions are."""
+        return self._function.__qualname__
+
     @property
     def compiled(self) -> Any:
         """The function as Numba knows it, with a cache on disk if it lives in a file and there is a place for one."""

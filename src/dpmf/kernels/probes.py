@@ -171,7 +171,7 @@ def _rewrite_lines(typingctx: Any, lines: Any, ahead: Any, n_rounds: Any) -> Any
 
 
 def _chains_added(builder: Any, count: int, n_rounds: Any) -> Any:
-    """Emit the loop over rounds of so many chains; return their sum."""
+    """Emit the loop over rounds of `count` chains; return their sum."""
     factor, addend = (ir.Constant(LINE, [value] * FLOATS_PER_LINE) for value in (_FACTOR, _ADDEND))
     chains = _slots(builder, [ir.Constant(LINE, [float(start)] * FLOATS_PER_LINE) for start in range(count)])
     with cgutils.for_range(builder, n_rounds):

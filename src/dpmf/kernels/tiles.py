@@ -1,6 +1,6 @@
 """Scores of six people for 64 items at a time, from their factors and those of the items.
 
-So many sums stay in registers until they are complete; each item factor is read once for six people, and each factor of
+The sums stay in registers until they are complete; each item factor is read once for six people, and each factor of
 a person once for many items. The instructions are explicit, as in `dpmf.kernels.rows`. A score is summed in the order
 of the factors, whoever else is scored, so that it has the same bits whatever the number of threads and of registers.
 

@@ -186,6 +186,8 @@ def check_table(path: Path, k: int) -> None:
     check_k(k)
     if path.is_dir():
         raise InvalidArgument(f"{path} is a folder: name a file to write the recommendations to")
+    if path.exists() and not path.is_file():  # a device, such as /dev/null, would be replaced
+        raise InvalidArgument(f"{path} is not a file: name one to write the recommendations to")
     if not path.parent.is_dir():
         raise InvalidArgument(f"{path} cannot be written: there is no folder {path.parent}")
 
