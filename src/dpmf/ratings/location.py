@@ -110,12 +110,15 @@ def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
         found = format_named(completed.format)
     else:
         found = recognise(place.paths[0]) or format_named(FALLBACK)
+    described = completed.of_items()
+    if described and (completed.items is None or isinstance(completed.items, Items)):
+        raise InvalidArgument(f"item_{next(iter(described))} describes a file of items: name it with items=…")
     return Location(
         name=place.name,
         paths=tuple(place.paths),
         format=found,
         options=completed,
-        items_options=place.items_options if options.items is None else {},
+        items_options={**(place.items_options if options.items is None else {}), **described},
     )
 
 

@@ -134,6 +134,9 @@ class Ratings:
         memory: str | None = None,
         users_about: int | None = None,
         unrated: bool = False,
+        item_columns: Mapping[str, str | int] | None = None,
+        item_delimiter: str | None = None,
+        item_encoding: str | None = None,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
@@ -156,6 +159,7 @@ class Ratings:
             users_about: about how many users there are, if that is public and the source does not declare it.
             unrated: whether a file may do without ratings, which is enough for implicit feedback. Its rows are events
                 then, and a user has an item as often as there are rows that say so.
+            item_columns, item_delimiter, item_encoding: of the file of items; see `Items.read`.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -172,6 +176,9 @@ class Ratings:
             memory=memory,
             users_about=users_about,
             unrated=unrated,
+            item_columns=item_columns,
+            item_delimiter=item_delimiter,
+            item_encoding=item_encoding,
         )
         return locate(source, options).read()
 

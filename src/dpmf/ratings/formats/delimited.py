@@ -45,7 +45,9 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
     fields = _split_fields(path, first, delimiters[0])
     header = _has_header(path, fields, options)
     if not header and len(delimiters) > 1:
-        raise InvalidRatings(f"{path} may be separated by {delimiters[0]!r} or {delimiters[1]!r}: give the delimiter")
+        raise InvalidRatings(
+            f"{path} may be separated by {delimiters[0]!r} or {delimiters[1]!r}: say which with delimiter=…"
+        )
     places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
     names = [f"c{place}" for place in range(len(fields))]
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
@@ -103,7 +105,7 @@ def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
         fits = not options.unrated or has_usual_names(fields) == header
     if not fits:
         told = "should name the columns" if header else "should be a rating"
-        raise InvalidRatings(f"the first line of {path} {told}, and does not: say whether there is a header")
+        raise InvalidRatings(f"the first line of {path} {told}, and does not: say header=True or header=False")
     return header
 
 

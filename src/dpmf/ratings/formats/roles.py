@@ -15,11 +15,14 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 ROLES = ("user", "item", "rating", "timestamp", "count")
 _IN_ORDER = ROLES[:4]  # of columns without names
 _USUAL_NAMES = {
-    "user": ("user", "userid", "uid"),
-    "item": ("item", "itemid", "movie", "movieid", "bookid", "animeid"),
-    "rating": ("rating", "score", "stars", "value"),
+    "user": ("user", "userid", "uid", "reviewerid"),
+    "item": (
+        *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
+        *("songid", "jokeid", "productid", "asin", "businessid", "gameid"),
+    ),
+    "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
     "timestamp": ("timestamp", "time", "date", "ts"),
-    "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity"),
+    "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity", "weight"),
 }
 
 
