@@ -55,6 +55,19 @@ _DATA_OPTIONS = (
         help="What to keep of several ratings of an item by a user; if not given, the last, or the sum of counts.",
     ),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
+    click.option("--encoding", metavar="NAME", help="Of DATA: utf-8 (the default), latin-1 or cp1252; never guessed."),
+    click.option("--escape", metavar="CHARACTER", help="What makes a quote part of a field, such as '\\'."),
+    click.option(
+        "--bad-rows",
+        type=click.Choice(["refuse", "skip"]),
+        help="What to do with rows that cannot be read, each judged by itself; refuse if not given.",
+    ),
+    click.option(
+        "--layout",
+        type=click.Choice(["long", "wide"]),
+        help="A rating a line, or a user a line and an item a column; long if not given.",
+    ),
+    click.option("--leading", type=int, metavar="N", help="Columns of a wide layout that come before the items."),
 )
 
 

@@ -22,7 +22,7 @@ from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.options import ReadOptions, check_users_about
+from dpmf.ratings.options import TEXT_OPTIONS, ReadOptions, check_users_about
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.table import Ratings, Scale
 
@@ -110,6 +110,8 @@ def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
         found = format_named(completed.format)
     else:
         found = recognise(place.paths[0]) or format_named(FALLBACK)
+    if found.name in FORMAT_NAMES and found.name != FALLBACK and (name := completed.first_given(TEXT_OPTIONS)):
+        raise InvalidArgument(f"{name} is for delimited text, and {source} is of the {found.name} format: leave it out")
     described = completed.of_items()
     if described and (completed.items is None or isinstance(completed.items, Items)):
         raise InvalidArgument(f"item_{next(iter(described))} describes a file of items: name it with items=…")

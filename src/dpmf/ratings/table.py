@@ -137,6 +137,11 @@ class Ratings:
         item_columns: Mapping[str, str | int] | None = None,
         item_delimiter: str | None = None,
         item_encoding: str | None = None,
+        encoding: str | None = None,
+        escape: str | None = None,
+        bad_rows: str | None = None,
+        layout: str | None = None,
+        leading: int | None = None,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
@@ -160,6 +165,13 @@ class Ratings:
             unrated: whether a file may do without ratings, which is enough for implicit feedback. Its rows are events
                 then, and a user has an item as often as there are rows that say so.
             item_columns, item_delimiter, item_encoding: of the file of items; see `Items.read`.
+            encoding: of delimited text: "utf-8" (the default), "latin-1" or "cp1252". It is never guessed.
+            escape: a character that makes a quote part of a field of delimited text, such as a backslash.
+            bad_rows: "refuse" (the default) or "skip" rows of delimited text that cannot be read, or whose rating is no
+                number or off the scale. A message has their number. Each row is judged by itself alone.
+            layout: "long" (the default), a rating a line, or "wide", a user a line and an item a column. Without a
+                column of users, lines are numbered from 1; without a header, so are the items.
+            leading: how many columns of a wide layout come before the items.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -179,6 +191,11 @@ class Ratings:
             item_columns=item_columns,
             item_delimiter=item_delimiter,
             item_encoding=item_encoding,
+            encoding=encoding,
+            escape=escape,
+            bad_rows=bad_rows,
+            layout=layout,
+            leading=leading,
         )
         return locate(source, options).read()
 
