@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import logging
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.ratings.archive import archive_of, read_member
 
 logger = logging.getLogger(__name__)
 ROLES = ("item", "title", "genres")
@@ -99,11 +102,13 @@ def read_item_file(
 def _decoded(path: Path, encoding: str | None) -> str:
     """Return the text of a file, in the encoding given, or in the first of the usual ones that it may be in."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if archive_of(path) is None else read_member(path)
+        if path.suffix.lower() == ".gz":
+            content = gzip.decompress(content)
     except FileNotFoundError:
         raise InvalidArgument(f"no file {path}: name the item catalogue with items=…") from None
-    except OSError as error:  # a folder, no permission
-        raise InvalidArgument(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, EOFError, zlib.error) as error:  # a folder, no permission, not packed
+        raise InvalidArgument(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     if encoding is not None:
         try:
             name = codecs.lookup(encoding).name
@@ -150,7 +155,7 @@ def _has_header(path: Path, names: Sequence[str], columns: Mapping[str, str | in
     """Tell whether the first line names the columns: it does if they are given by name, or it has a usual one."""
     if any(isinstance(place, str) for place in columns.values()) or _usual_place("item", names) is not None:
         return True
-    return not columns and path.suffix.lower() not in _WITHOUT_HEADER
+    return not columns and Path(path.name.lower().removesuffix(".gz")).suffix not in _WITHOUT_HEADER
 
 
 def _places(path: Path, names: Sequence[str], columns: Mapping[str, str | int]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import read_json
+from dpmf.ratings.archive import archive_of
 from dpmf.ratings.assembly import assemble
 from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
@@ -140,6 +141,8 @@ def _find(source: str | Path) -> _Place:
     if path.is_dir():
         whole = recognise(path)
         return _in_folder(path) if whole is None else _Place(path.name, [path], format=whole)
+    if (inside := archive_of(path)) is not None:
+        return _Place(Path(inside[1] or inside[0].name).stem, [path], format=format_named("zip"))
     if path.exists():
         return _Place(path.stem, [path])
     if str(source) in CATALOGUE:

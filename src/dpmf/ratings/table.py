@@ -146,7 +146,7 @@ class Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
         Args:
-            source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
+            source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`, MATLAB,
                 Netflix Prize or Yahoo Music); a folder that holds one, perhaps with `items.csv` (the public catalogue)
                 and `dataset.json` (public facts: name, scale, users_about); or a folder that `dpmf data ingest` wrote.
             scale: lowest and highest possible rating, if the source does not declare them.
@@ -156,7 +156,7 @@ class Ratings:
                 an item, may take the place of the rating. With {"timestamp": None}, no times are read.
             duplicates: what to do with several ratings of one item by one user; see `Ratings.of`.
             missing: a value that means "no rating"; may be NaN.
-            format: "csv" for any delimited text, "parquet", "netflix" or "yahoo"; recognised if not given.
+            format: "csv" for any delimited text, "parquet", "netflix", "yahoo", "matlab"; recognised if not given.
             delimiter: what separates the columns of a text file; found in its first line if not given.
             header: whether the first line of a text file names the columns; if not given, it does, except in `.dat` and
                 `.data` files.
