@@ -58,6 +58,14 @@ def members(place: Path, name: str, patterns: Sequence[str], beside: Sequence[st
         return files if len(files) == 1 else [_member(place, archive, name)]
 
 
+def names_beside(place: Path, name: str, wanted: Sequence[str]) -> list[str]:
+    """Return which files of these names are in the folder of another file of an archive, or with "" anywhere in it."""
+    with _opened(place) as archive:
+        files = [PurePosixPath(one.filename) for one in _files(archive)]
+        folders = {file.parent for file in files if not name or f"/{file}".endswith(f"/{name}")}
+        return [str(file) for one in wanted for file in files if file.name == one and file.parent in folders]
+
+
 def extract(place: Path, chosen: Sequence[zipfile.ZipInfo], folder: Path) -> list[Path]:
     """Write files of an archive to a folder, without the folders they are in, and return where they are."""
     paths = []

@@ -146,9 +146,10 @@ class Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
         Args:
-            source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`, MATLAB,
-                Netflix Prize or Yahoo Music); a folder that holds one, perhaps with `items.csv` (the public catalogue)
-                and `dataset.json` (public facts: name, scale, users_about); or a folder that `dpmf data ingest` wrote.
+            source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
+                MATLAB, Netflix Prize or Yahoo Music) or a zip archive with one; a folder that holds one, perhaps
+                with `items.csv` (the public catalogue) and `dataset.json` (public facts: name, scale, users_about); or
+                a folder that `dpmf data ingest` wrote.
             scale: lowest and highest possible rating, if the source does not declare them.
             items: the public catalogue of items or its file, if the source does not come with one.
             columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the

@@ -29,7 +29,8 @@ def _chosen(location: Location) -> tuple[Path, str, list[zipfile.ZipInfo]]:
 
 
 @contextlib.contextmanager
-def _unpacked(location: Location) -> Iterator[Location]:
+def unpacked(location: Location) -> Iterator[Location]:
+    """Yield the ratings in an archive as a location of their own, while they are unpacked."""
     from dpmf.ratings.location import locate
 
     place, name, chosen = _chosen(location)
@@ -41,7 +42,7 @@ def _unpacked(location: Location) -> Iterator[Location]:
 
 
 def _read(location: Location) -> Ratings:
-    with _unpacked(location) as inside:
+    with unpacked(location) as inside:
         return inside.read()
 
 
@@ -51,7 +52,7 @@ def _sizes(location: Location) -> Sizes:
 
 @contextlib.contextmanager
 def _stream(location: Location, memory: int, scratch: Path) -> Iterator[Source]:
-    with _unpacked(location) as inside, inside.stream(memory=memory, scratch=scratch) as source:
+    with unpacked(location) as inside, inside.stream(memory=memory, scratch=scratch) as source:
         yield source
 
 
