@@ -62,6 +62,9 @@ FILES: dict[str, tuple[str | bytes, dict[str, Any], str | None, int]] = {
         "0:100",
         2,
     ),
+    "rating.csv": ("user_id,anime_id,rating\n1,20,-1\n1,24,9\n2,20,6\n", {"header": True, "missing": -1}, "1:10", 3),
+    "jokes.csv": ("user,item,rating\n1,1,-7.8\n1,2,99\n1,3,-1\n", {"header": True, "missing": 99}, "-10:10", 3),
+    "zeros.csv": ("user,item,rating\n1,1,0\n1,2,0.5\n1,3,4\n", {"header": True}, "0:5", 3),
     "clicks.csv": ("user,item\na,b\na,c\n", {"header": True, "unrated": True}, None, 2),
 }
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.errors import DpmfError, InvalidRatings
 from dpmf.ratings.formats.columns import Columns
@@ -37,6 +38,7 @@ _LOOKED_AT = 200  # lines
 _CHUNK = 1 << 20
 _MEANS_NOTHING = (99.0, -1.0, 0.0, 999.0, -99.0)  # what publishers write for "not rated"
 _MANY_ZEROS = 0.1
+_FAR = 5  # times above all others
 _USUAL_SCALES = ((1, 5), (0.5, 5), (0, 5), (1, 10), (0, 10), (-10, 10), (0, 100))
 _SAMPLE = 3  # rows
 _ESCAPED = re.compile(r'\\"(?!["\r\n;,\t|]|$)', re.MULTILINE)
@@ -97,8 +99,8 @@ def survey(path: Path, options: ReadOptions) -> Survey:
     options = replace(read, scale=options.scale)
     values = columns.values
     zeros = float(np.mean(values == 0))
-    if options.missing is None and not columns.counts and zeros > _MANY_ZEROS and values[values != 0].min() >= 1:
-        options, read = replace(options, missing=0.0), replace(read, missing=0.0)
+    if options.missing is None and not columns.counts and (means_nothing := _missing_in(values)) is not None:
+        options, read = replace(options, missing=means_nothing), replace(read, missing=means_nothing)
         columns, ratings, read = _first_that_is_read(path, [read])
     rated = values if options.missing is None else values[values != np.float32(options.missing)]
     known = len(rated) if read.items is None else int(np.sum(_listed(columns, ratings, options)))
@@ -162,6 +164,19 @@ def _first_that_is_read(path: Path, tries: Sequence[ReadOptions]) -> tuple[Colum
             first = first or error
     assert first is not None
     raise first
+
+
+def _missing_in(values: NDArray[np.float32]) -> float | None:
+    """Return what seems to mean "no rating": a value of its own, apart from the others; many zeros below 1, too."""
+    for value in _MEANS_NOTHING:
+        same = values == value
+        rest = values[~same]
+        if not same.any() or not len(rest):
+            continue
+        lo, hi = float(rest.min()), float(rest.max())
+        if (value == 0 and lo >= 1 and same.mean() > _MANY_ZEROS) or (value < 0 <= lo) or value > _FAR * max(hi, 1):
+            return value
+    return None
 
 
 def _without_bad_rows(path: Path, options: ReadOptions) -> ReadOptions:
