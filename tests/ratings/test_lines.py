@@ -94,8 +94,9 @@ def test_what_a_wide_file_leaves_open_is_asked(
 
 def test_many_columns_without_names_are_a_question(tmp_path: Path, table: Table, refused: Refused) -> None:
     (tmp_path / "m.csv").write_text("1,2,3,4,5\n")
-    with refused("5 unnamed columns", "layout='wide'", "columns={'user': …}"):
-        Ratings.read(tmp_path / "m.csv", header=False)
+    for header in (None, False):
+        with refused("5 unnamed columns", "layout='wide'", "columns={'user': …}"):
+            Ratings.read(tmp_path / "m.csv", header=header)
     named = Ratings.read(tmp_path / "m.csv", header=False, columns={"user": 4, "item": 0, "rating": 1})
     assert table(named) == {("5", "1"): 2}
 

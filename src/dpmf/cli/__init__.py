@@ -53,6 +53,8 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"\bdelimiter=…": "--delimiter",
     r"\bheader=True or header=False": "--header or --no-header",
     r"\bmissing=(\S+)": r"--missing \1",
+    r"\b(encoding|escape)='([^']*)'": r"--\1 \2",
+    r"\bleading=(-?\d+)": r"--leading \1",
     r"\bbad_rows='(\w+)'": r"--bad-rows \1",
     r"\blayout='(\w+)'": r"--layout \1",
     r"\bduplicates='(\w+)'": r"--duplicates \1",

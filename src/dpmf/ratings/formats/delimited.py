@@ -40,7 +40,7 @@ from dpmf.ratings.formats.lines import (
     rewritten,
 )
 from dpmf.ratings.formats.relation import Relation, read_scan, select_roles
-from dpmf.ratings.formats.roles import find_columns, has_usual_names
+from dpmf.ratings.formats.roles import check_unnamed, find_columns, has_usual_names
 from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
 from dpmf.ratings.formats.wide import scan_wide, with_columns_as_items
 from dpmf.ratings.store.external import stream_scan
@@ -132,6 +132,8 @@ def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
         fits = is_number(fields[place]) != header
     else:
         fits = not options.unrated or has_usual_names(fields) == header
+    if not fits and not columns:
+        check_unnamed(path, len(fields))
     check_header(path, header=header, fits=fits)
     return header
 

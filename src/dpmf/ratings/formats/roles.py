@@ -44,11 +44,8 @@ def find_columns(
     untimed = "timestamp" in wanted and wanted["timestamp"] is None
     if untimed:
         del wanted["timestamp"]
-    if names is None and not wanted and count > _MOST_UNNAMED:
-        raise InvalidRatings(
-            f"{path} has {count} unnamed columns: say layout='wide' if each line is a user and each column an item, or "
-            "name the columns with columns={'user': …}"
-        )
+    if names is None and not wanted:
+        check_unnamed(path, count)
     if unknown := set(wanted) - set(ROLES):
         raise InvalidArgument(f"columns has no role {sorted(unknown)[0]!r}: the roles are {', '.join(ROLES)}")
     if {"rating", "count"} <= set(wanted):
@@ -70,6 +67,15 @@ def find_columns(
             raise InvalidRatings(f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}")
         places[role] = place
     return places
+
+
+def check_unnamed(path: Path | str, count: int) -> None:
+    """Refuse more columns without names than ratings have: they may be those of a wide file."""
+    if count > _MOST_UNNAMED:
+        raise InvalidRatings(
+            f"{path} has {count} unnamed columns: say layout='wide' if each line is a user and each column an item, or "
+            "name the columns with columns={'user': …}"
+        )
 
 
 def _find_column(role: str, names: list[str] | None, wanted: str | int | None, usual: bool) -> int | None:
