@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dpmf.model import Release
 from dpmf.ratings import Ratings
 from dpmf.ratings.catalogue import CATALOGUE
 
@@ -74,3 +76,32 @@ def test_synthetic_ratings_on_disk_can_be_trained_on(command: Command, tmp_path:
     )
     assert report["rmse"] > 0
     assert command(*line).returncode == 1
+
+
+def test_what_describe_proposes_makes_a_release_with_titles(command: Command, answer: Answer, tmp_path: Path) -> None:
+    rows = [f'"{user}";"{(user * item) % 9}X";"{10 * (item % 2)}"' for user in range(30) for item in range(1, 9)]
+    (tmp_path / "BX-Book-Ratings.csv").write_text("\n".join(['"User-ID";"ISBN";"Book-Rating"', *rows]) + "\n")
+    books = [f'"{item}X";"Caf\u00e9 \\"{item}\\""' for item in range(9)]
+    (tmp_path / "BX-Books.csv").write_bytes("\n".join(['"ISBN";"Book-Title"', *books, ""]).encode("latin-1"))
+    report = answer("data", "describe", "BX-Book-Ratings.csv")
+    assert (report["scale"], report["missing"], report["items_file"]) == ("1:10", 0, "BX-Books.csv")
+    assert report["zeros"] == 0.5
+    program, *line = shlex.split(report["command"])
+    assert program == "dpmf"
+    assert command(*line).returncode == 0
+    assert Release.load("release").items.titles[3] == 'Café "3"'
+
+
+def test_a_dataset_that_describe_wrote_is_confirmed_by_hand(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating\n" + "".join(f"u{n},{n % 5},{n % 10 / 2}\n" for n in range(40)))
+    shown = command("data", "describe", "r.csv", "--scale", "1:5", "--write-dataset", "mine").stdout
+    assert "no: there are values off the declared 1:5" in shown
+    assert "assumption of the guarantee" in shown
+    assert "dpmf train mine --epsilon 1 --out release" in shown
+    refused = command("train", "mine", "--epsilon", "1")
+    assert "set confirmed to true" in refused.stderr
+    facts = json.loads((tmp_path / "mine/dataset.json").read_text())
+    assert facts["scale"] == [0, 5]
+    (tmp_path / "mine/dataset.json").write_text(json.dumps(facts | {"confirmed": True}))
+    assert command("train", "mine", "--epsilon", "1", "--out", "release").returncode == 0
+    assert "--write-dataset is for a file" in command("data", "describe", "mine", "--write-dataset", "x").stderr

@@ -205,3 +205,12 @@ def test_a_count_that_is_none_is_refused_before_anything_is_sorted(tmp_path: Pat
             stream(path, scratch),
         ):
             pass
+
+
+def test_a_scale_that_is_not_declared_is_asked_for_with_the_one_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("user,item,rating\n1,1,0.5\n1,2,4.5\n1,3,99\n1,4,nan\n")
+    with (
+        pytest.raises(InvalidArgument, match=r"give scale=\(0\.5, 4\.5\)"),
+        stream(tmp_path / "r.csv", tmp_path, missing=99),
+    ):
+        pass

@@ -61,10 +61,10 @@ def test_quotes_delimiters_and_encodings_in_titles_survive(tmp_path: Path) -> No
     [
         (b"", ["lists no item"]),
         (b"item,title\n", ["lists no item"]),
-        (b"id,title\n1,Heat\n", ["'item'", "id, title"]),
+        (b"number,title\n1,Heat\n", ["number, title", "item_columns"]),
+        (b'"item\n', ["no item"]),
         (b"item,title\n1,Heat\n,Up\n", ["line 3"]),
         (b"item\n1\n2\n1\n", ["item 1", "twice"]),
-        (b"item,title\n1,\xe9\n", ["not utf-8 text"]),
         (b'item\n"' + b"x" * 200_000 + b'"\n', ["CSV"]),
     ],
 )
@@ -80,6 +80,8 @@ def test_a_bad_catalogue_is_refused_in_one_line(
     ("options", "words"),
     [
         ({"encoding": "utf-99"}, ["utf-99"]),
+        ({"encoding": "utf-16"}, ["not utf-16 text"]),
+        ({"columns": {"isbn": 0}}, ["'isbn'", "item, title, genres"]),
         ({"delimiter": ""}, ["delimiter"]),
         ({"format": "xls"}, ["format='xls'"]),
         ({"columns": {"item": "movie"}}, ["'movie'", "item"]),

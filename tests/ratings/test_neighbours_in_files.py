@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpmf.errors import DpmfError
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.location import locate
 from dpmf.ratings.options import ReadOptions
@@ -202,3 +204,61 @@ def test_an_ordinary_newcomer_is_read_from_files(users: str, how: str, folder: P
             write(table, folder / name, index=False)
             both.append(people(read_file(folder / name, how)))
         assert both[1] == both[0] | {str(worlds.row[0]): [("3", 4.0, 5)]}
+
+
+LINE_BY_LINE: dict[str, dict[str, Any]] = {
+    "encoding": {"encoding": "latin-1"},
+    "escape": {"escape": "\\"},
+    "skip": {"bad_rows": "skip"},
+    "skip without header": {
+        "bad_rows": "skip",
+        "delimiter": ",",
+        "header": False,
+        "columns": {"user": 0, "item": 1, "rating": 2, "timestamp": 3},
+    },
+}
+
+
+@pytest.mark.parametrize("how", LINE_BY_LINE)
+@given(drawn=texts())
+@settings(max_examples=25)
+def test_text_that_is_read_line_by_line(how: str, drawn: tuple[Joined, str, bool, str], folder: Path) -> None:
+    worlds, _, quoting, ending = drawn
+    options, name = LINE_BY_LINE[how], "ratings.csv"
+
+    def read(rows: list[Row]) -> Ratings:
+        text = written(rows if options.get("header") is False else [NAMES, *rows], quoting, ending)
+        (folder / name).write_bytes(text.encode("latin-1" if how == "encoding" else "utf-8", "replace"))
+        return Ratings.read(folder / name, scale=SCALE, **options)
+
+    check(read, worlds, (how, quoting, ending))
+
+
+PERSONS = [("ann", "1", "", "5"), ("bob", "2", "3", ""), ("carl", "", "", "4")]
+cells = st.one_of(st.sampled_from(["", "4", "99", "x", '"', "1,2", "a\nb", "1e999", "nan", "-0"]), hostile_texts)
+
+
+@pytest.mark.parametrize("how", ["users are named", "and bad rows skipped", "lines are counted"])
+@given(data=st.data())
+@settings(max_examples=40)
+def test_a_person_a_line(how: str, folder: Path, data: st.DataObject) -> None:
+    """Without a column of users a line is somebody's place: who joins takes one that was empty."""
+    named, options = how != "lines are counted", {"bad_rows": "skip"} if "skipped" in how else {}
+    hostile, place = data.draw(st.tuples(cells, cells, cells)), data.draw(st.integers(0, len(PERSONS)))
+    quoting = data.draw(st.booleans()) or not named
+
+    def people_of(newcomer: tuple[str, ...] | None) -> dict[str, list[tuple[str, float, int | None]]]:
+        lines = [",".join(one if named else one[1:]) + "\n" for one in PERSONS]
+        text = io.StringIO()
+        if newcomer is not None:
+            row = ("newcomer", *newcomer) if named else newcomer
+            csv.writer(text, lineterminator="").writerow(row) if quoting else text.write(",".join(row))
+        lines.insert(place, text.getvalue() + "\n")
+        head = ("user,a,b,c" if named else "a,b,c") + "\n"
+        (folder / "wide.csv").write_bytes((head + "".join(lines)).encode("utf-8", "surrogatepass"))
+        return people(Ratings.read(folder / "wide.csv", layout="wide", missing=99, scale=SCALE, **options))  # type: ignore[arg-type]
+
+    before, newcomer = people_of(None), "newcomer" if named else str(place + 1)
+    with contextlib.suppress(DpmfError):
+        after = people_of(hostile)
+        assert {user: rows for user, rows in after.items() if user != newcomer} == before

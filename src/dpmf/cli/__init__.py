@@ -15,6 +15,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import signal
 import sys
 
@@ -45,17 +46,35 @@ _COMMANDS = {
     "doctor": "dpmf.cli.doctor",
 }
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 prints the help by itself
-_OPTIONS = {  # what the library calls an argument, and how it is given here
-    "scale=(1, 5)": "--scale 1:5",
-    "items=…": "--items",
+_OPTIONS = {  # what the library calls an argument, as a regular expression, and how it is given here
+    r"item_columns=\{'(\w+)': …\}": r"--item-columns \1=NAME",
+    r"columns=\{'(\w+)': …\}": r"--columns \1=NAME",
+    r"scale=\((\S+), (\S+)\)": r"--scale \1:\2",
+    r"\bitem_(columns|delimiter|encoding)(=…)?": r"--item-\1",
+    r"\bitems=…": "--items",
+    r"\bdelimiter=…": "--delimiter",
+    r"\bheader=True or header=False": "--header or --no-header",
+    r"\bmissing=(\S+)": r"--missing \1",
+    r"\b(encoding|escape)='([^']*)'": r"--\1 \2",
+    r"\bleading=(-?\d+)": r"--leading \1",
+    r"\bbad_rows='(\w+)'": r"--bad-rows \1",
+    r"\blayout='(\w+)'": r"--layout \1",
+    r"\bduplicates='(\w+)'": r"--duplicates \1",
     "items_public=True": "--items-public",
     "accept_unproven=True": "--accept-unproven",
     "or insist with allow_large_delta=True": "or let `dpmf train --allow-large-delta` insist",
-    "(public=True)": "(--profiles-public)",
+    r"\(public=True\)": "(--profiles-public)",
 }
 _ROOM, _ROOM_OF_THREAD = 2**29, 2**28  # addresses for libraries: on two processors 650 MiB were seen to do
 _FAILED = 1
 _INTERRUPTED = 130
+
+
+class _InOptions(logging.Formatter):
+    """Messages in the words of the command line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _with_options(super().format(record))
 
 
 class _Commands(click.Group):
@@ -79,7 +98,9 @@ def dpmf() -> None:
     Train a recommender on people's ratings, publish item factors only, and let everybody compute their own
     recommendations. Start with `dpmf demo`.
     """
-    logging.basicConfig(format="dpmf: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_InOptions("dpmf: %(message)s"))
     # Libraries start a thread on each processor that this process may use.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     check_addresses(_ROOM, per_thread=_ROOM_OF_THREAD, n_threads=processors)
@@ -139,7 +160,7 @@ def main() -> None:
 
 def _with_options(message: str) -> str:
     for argument, option in _OPTIONS.items():
-        message = message.replace(argument, option)
+        message = re.sub(argument, option, message)
     return message
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dpmf.cli.options import data_options, parse_data_options, parse_size, read_ratings
+from dpmf.cli.options import data_options, parse_data_options, parse_size
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
 from dpmf.errors import InvalidArgument
 
@@ -51,29 +51,32 @@ def list_(as_json: bool) -> None:
 
 @data.command()
 @click.argument("source", metavar="DATA")
+@click.option(
+    "--write-dataset",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write what was understood to DIR, as dataset.json and items.csv, for you to correct and confirm.",
+)
 @data_options
 @json_option
-def describe(source: str, as_json: bool, **given: Any) -> None:
-    """Describe DATA: what the catalogue says about it, and what it holds if it is on this machine."""
-    from dpmf.errors import DpmfError
-    from dpmf.ratings.catalogue import CATALOGUE
-    from dpmf.ratings.summary import describe as describe_ratings
+def describe(source: str, target: Path | None, as_json: bool, **given: Any) -> None:
+    """Describe DATA: what the catalogue says about it, what it holds, how it is read, and how to train on it."""
+    from dpmf.cli.described import describe_data
 
-    facts: dict[str, Any] = {}
-    known = None if Path(source).exists() else CATALOGUE.get(source)
-    if known is not None:
-        facts = {name: getattr(known, name) for name in ("name", "title", "licence", "homepage")}
-        facts["address"] = known.archive.url if known.archive else None
-    try:
-        facts |= describe_ratings(read_ratings(source, **given))
-    except DpmfError as error:
-        if known is None:
-            raise
-        facts["note"] = str(error)
+    facts = describe_data(source, target, given)
     if as_json:
         print_json(facts)
-    else:
-        print_table("", ("", ""), [(name, str(value)) for name, value in facts.items() if value is not None])
+        return
+    shown = {name: value for name, value in facts.items() if value is not None and name != "command"}
+    print_table("", ("", ""), [(name, str(value)) for name, value in shown.items()])
+    if target is not None:
+        say(f"{target}/dataset.json and items.csv are a proposal: read and correct them, and set confirmed to true.")
+        say("That scale and items are public is then an assumption of the guarantee. Then run:")
+    elif "command" in facts:
+        say("If this is right, run:")
+    if "command" in facts:
+        say(f"  {facts['command']}")
 
 
 @data.command()

@@ -26,7 +26,16 @@ _MOST_DIGITS = 20  # of an amount of memory
 
 _DATA_OPTIONS = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
-    click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items: item,title,genres."),
+    click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items, as published."),
+    click.option(
+        "--item-columns",
+        metavar="ROLE=NAME,…",
+        help="Columns of item, title, genres in --items: names, or numbers from 0; usual names are found.",
+    ),
+    click.option("--item-delimiter", help="What separates columns of --items; found if not given."),
+    click.option(
+        "--item-encoding", metavar="NAME", help="Encoding of --items: utf-8, latin-1, cp1252; found if not given."
+    ),
     click.option("--format", "format_", type=click.Choice(FORMAT_NAMES), help="File format; recognised if not given."),
     click.option("--delimiter", help="What separates columns of a text file; '\\t' for a tab."),
     click.option(
@@ -45,6 +54,19 @@ _DATA_OPTIONS = (
         help="What to keep of several ratings of an item by a user; if not given, the last, or the sum of counts.",
     ),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
+    click.option("--encoding", metavar="NAME", help="Of DATA: utf-8 (the default), latin-1 or cp1252; never guessed."),
+    click.option("--escape", metavar="CHARACTER", help="What makes a quote part of a field, such as '\\'."),
+    click.option(
+        "--bad-rows",
+        type=click.Choice(["refuse", "skip"]),
+        help="What to do with rows that cannot be read, each judged by itself; refuse if not given.",
+    ),
+    click.option(
+        "--layout",
+        type=click.Choice(["long", "wide"]),
+        help="A rating a line, or a user a line and an item a column; long if not given.",
+    ),
+    click.option("--leading", type=int, metavar="N", help="Columns of a wide layout that come before the items."),
 )
 
 
@@ -77,7 +99,14 @@ def read_ratings(data: str, *, release: Release | None = None, **given: Any) -> 
 
 
 def parse_data_options(
-    *, scale: str | None, delimiter: str | None, columns: str | None, format_: str | None, **others: Any
+    *,
+    scale: str | None,
+    delimiter: str | None,
+    columns: str | None,
+    format_: str | None,
+    item_columns: str | None,
+    item_delimiter: str | None,
+    **others: Any,
 ) -> ReadOptions:
     """Return the options that `data_options` added, as the library takes them."""
     from dpmf.ratings import Scale
@@ -87,6 +116,8 @@ def parse_data_options(
         delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
         columns=parse_columns(columns) if columns else None,
         format=format_,
+        item_columns=parse_item_columns(item_columns) if item_columns else None,
+        item_delimiter=item_delimiter.replace("\\t", "\t") if item_delimiter else None,
         **others,
     )
 
@@ -116,6 +147,14 @@ def parse_columns(text: str) -> dict[str, str | int | None]:
             raise InvalidArgument(f"--columns {text!r} should be ROLE=NAME pairs, such as user=uid,item=isbn")
         columns[role.strip()] = int(place) if place.strip().isdecimal() else place.strip()
     return columns
+
+
+def parse_item_columns(text: str) -> dict[str, str | int]:
+    """Read "item=ISBN,title=1": names, or positions from 0."""
+    try:
+        return {role: place for role, place in parse_columns(text).items() if place is not None}
+    except InvalidArgument:
+        raise InvalidArgument(f"--item-columns {text!r} should be ROLE=NAME pairs, such as item=isbn,title=1") from None
 
 
 def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -90,7 +90,9 @@ def declared(ratings: AnyRatings, items_public: bool, *, needs_scale: bool = Tru
     """Refuse a private run on a scale or a catalogue that was learnt from the ratings."""
     if needs_scale and not ratings.scale.declared:
         raise InvalidArgument(
-            "a private run needs a rating scale that is declared, not found in the data: give scale=(1, 5)"
+            "a private run needs a rating scale that is declared, not found in the data, where ratings are from "
+            f"{ratings.scale.lo:g} to {ratings.scale.hi:g}: if these are the lowest and the highest that there can be, "
+            f"give scale=({ratings.scale.lo:g}, {ratings.scale.hi:g})"
         )
     if not ratings.catalogue.declared and not items_public:
         raise InvalidArgument(

@@ -114,11 +114,11 @@ def _usable(columns: Columns, scale: Scale | None, missing: float | None) -> NDA
             if scale.counts and values[place] <= 0:
                 raise InvalidRatings(
                     f"the count {values[place]:g} in row {place + columns.first_row} is not above 0: fix or remove it, "
-                    "or declare with missing that it counts nothing"
+                    f"or say missing={values[place]:g} if it counts nothing"
                 )
             raise InvalidRatings(
-                f"the rating {values[place]:g} in row {place + columns.first_row} is off the scale {scale}: fix it, "
-                "or declare the right scale"
+                f"the rating {values[place]:g} in row {place + columns.first_row} is off the scale {scale}: "
+                f"declare the right scale, or missing={values[place]:g} if that means no rating"
             )
     return None if absent is None else ~absent
 

@@ -7,20 +7,19 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.errors import InvalidArgument
 from dpmf.kernels.csr import CsrPattern
 from dpmf.ratings.ids import Ids, parse_ids
+from dpmf.ratings.item_files import read_item_file
 from dpmf.ratings.kinds import array_of
 
-_COLUMNS: Mapping[str, str | int] = {"item": "item", "title": "title", "genres": "genres"}
 _AMBIGUOUS = -1
 _NO_GENRES = ("", "(no genres listed)")  # the latter is how MovieLens spells it
 
@@ -86,44 +85,29 @@ class Items:
         path: str | Path,
         *,
         format: str = "csv",  # noqa: A002  (the word users know)
-        delimiter: str = ",",
-        header: bool = True,
-        columns: Mapping[str, str | int] = _COLUMNS,
-        encoding: str = "utf-8",
+        delimiter: str | None = None,
+        header: bool | None = None,
+        columns: Mapping[str, str | int] | None = None,
+        encoding: str | None = None,
     ) -> Items:
         """Read a catalogue from a delimited text file.
 
+        What is not given is found in the file: what items there are is public.
+
         Args:
-            path: the file; by default CSV with a header `item,title,genres` (the last two may be absent).
+            path: the file.
             format: "csv", or "netflix" for `movie_titles` files (id,year,title with bare commas in titles).
             delimiter: what separates columns; several characters are allowed ("::").
-            header: whether the first line names the columns.
-            columns: where item, title and genres are: names, or positions from 0 if there is no header.
-            encoding: of the text.
+            header: whether the first line names the columns; if not given, it does if columns are given by name, or if
+                it has a usual name of a column of items.
+            columns: where item, title and genres are: names, or positions from 0. By default the usual names (`item`,
+                `movieId`, `ISBN`, …, `title`, `name`, …), or without a header this order.
+            encoding: of the text; if not given, UTF-8, or else CP-1252 or Latin-1, which a warning tells.
         """
-        path = Path(path)
-        if format not in ("csv", "netflix"):
-            raise InvalidArgument(f"format={format!r} is not known: choose from csv, netflix")
-        if not delimiter:
-            raise InvalidArgument("delimiter='' separates nothing: give at least one character")
-        # "utf-8-sig" differs in that a byte order mark is no part of the first name.
-        codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        try:
-            with path.open(encoding=codec, newline="") as file:
-                rows = list(_netflix_rows(file) if format == "netflix" else _rows(file, delimiter))
-        except FileNotFoundError:
-            raise InvalidArgument(f"no file {path}: name the item catalogue with items=…") from None
-        except UnicodeDecodeError as error:
-            raise InvalidArgument(f"{path} is not {encoding} text ({error.reason}): give its encoding") from None
-        except (OSError, LookupError) as error:  # a folder, no permission; an encoding nobody knows
-            raise InvalidArgument(f"cannot read {path}: {error}") from None
-        except csv.Error as error:
-            raise InvalidArgument(f"{path} is not a CSV file: {error}") from None
-        header = header and format == "csv"
-        places = _places(path, rows.pop(0), columns) if header and rows else _positions(columns)
-        if not rows:
-            raise InvalidArgument(f"{path} lists no item: an item catalogue has one line per item")
-        return cls.of(*_pick(path, rows, places, first_line=2 if header else 1))
+        table = read_item_file(
+            Path(path), format=format, delimiter=delimiter, header=header, columns=columns, encoding=encoding
+        )
+        return cls.of(parse_ids(table.ids), table.titles, table.genres)
 
     def find(self, item: object) -> int | None:
         """Return the position of an item: by its id first, then by its exact title.
@@ -167,52 +151,3 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-
-def _rows(file: Any, delimiter: str) -> Iterator[list[str]]:
-    if len(delimiter) == 1:
-        yield from (row for row in csv.reader(file, delimiter=delimiter) if row)
-    else:
-        yield from (line.rstrip("\r\n").split(delimiter) for line in file if line.strip())
-
-
-def _netflix_rows(file: Any) -> Iterator[list[str]]:
-    """Yield id, title (year) and no genres from "id,year,title, which may have commas"."""
-    for line in file:
-        if line.strip():
-            item, year, title = [*line.rstrip("\r\n").split(",", 2), "", ""][:3]
-            yield [item, title if year in ("", "NULL") else f"{title} ({year})", ""]
-
-
-def _places(path: Path, header: list[str], columns: Mapping[str, str | int]) -> dict[str, int]:
-    names = [name.strip() for name in header]
-    if columns.get("item") not in names:
-        raise InvalidArgument(f"{path} has no column {columns.get('item')!r}: its columns are {', '.join(names)}")
-    return {role: names.index(str(name)) for role, name in columns.items() if name in names}
-
-
-def _positions(columns: Mapping[str, str | int]) -> dict[str, int]:
-    """Return given positions, or the usual order for those given by name."""
-    usual = list(_COLUMNS)
-    return {role: place if isinstance(place, int) else usual.index(role) for role, place in columns.items()}
-
-
-def _pick(
-    path: Path, rows: list[list[str]], places: Mapping[str, int], first_line: int
-) -> tuple[np.ndarray[Any, Any], list[str], list[str]]:
-    """Return ids (integers where all of them are), titles and genres of the rows."""
-    texts = []
-    for number, row in enumerate(rows):
-        if places["item"] >= len(row) or not row[places["item"]]:
-            raise InvalidRatings(f"{path} line {number + first_line} has no item id")
-        texts.append(row[places["item"]])
-
-    def column(role: str, otherwise: list[str]) -> list[str]:
-        place = places.get(role)
-        if place is None:
-            return otherwise
-        return [
-            row[place] if place < len(row) and row[place] else other for row, other in zip(rows, otherwise, strict=True)
-        ]
-
-    return parse_ids(texts), column("title", texts), column("genres", [""] * len(rows))

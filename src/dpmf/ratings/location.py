@@ -17,14 +17,18 @@ from typing import Any
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import read_json
+from dpmf.ratings.archive import archive_of
 from dpmf.ratings.assembly import assemble
 from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.options import ReadOptions, check_users_about
+from dpmf.ratings.options import FILE_OPTIONS, TEXT_OPTIONS, ReadOptions, check_users_about
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.table import Ratings, Scale
+
+READING = ("duplicates", *FILE_OPTIONS)
+"""What `dataset.json` may say about how ratings are read."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,17 @@ def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
         found = format_named(completed.format)
     else:
         found = recognise(place.paths[0]) or format_named(FALLBACK)
+    if found.name in FORMAT_NAMES and found.name != FALLBACK and (name := completed.first_given(TEXT_OPTIONS)):
+        raise InvalidArgument(f"{name} is for delimited text, and {source} is of the {found.name} format: leave it out")
+    described = completed.of_items()
+    if described and (completed.items is None or isinstance(completed.items, Items)):
+        raise InvalidArgument(f"item_{next(iter(described))} describes a file of items: name it with items=…")
     return Location(
         name=place.name,
         paths=tuple(place.paths),
         format=found,
         options=completed,
-        items_options=place.items_options if options.items is None else {},
+        items_options={**(place.items_options if options.items is None else {}), **described},
     )
 
 
@@ -135,6 +144,8 @@ def _find(source: str | Path) -> _Place:
     if path.is_dir():
         whole = recognise(path)
         return _in_folder(path) if whole is None else _Place(path.name, [path], format=whole)
+    if (inside := archive_of(path)) is not None:
+        return _Place(Path(inside[1] or inside[0].name).stem, [path], format=format_named("zip"))
     if path.exists():
         return _Place(path.stem, [path])
     if str(source) in CATALOGUE:
@@ -145,20 +156,42 @@ def _find(source: str | Path) -> _Place:
 
 
 def _in_folder(folder: Path) -> _Place:
-    patterns = [pattern for one in file_formats() for pattern in one.file_names]
-    paths = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), None)
-    if paths is None:
-        raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(patterns)} should be in it")
     facts = read_json(folder / "dataset.json") if (folder / "dataset.json").exists() else {}
     if not isinstance(facts, dict):
         raise InvalidRatings(f'{folder / "dataset.json"} should be an object such as {{"scale": [1, 5]}}')
+    if facts.get("confirmed", True) is not True:
+        raise InvalidRatings(
+            f"{folder / 'dataset.json'} is a proposal: read it and items.csv, and set confirmed to true if scale and "
+            "items are public facts, which is an assumption of the guarantee"
+        )
+    if "file" in facts:
+        elsewhere = _find(folder / str(facts["file"]))
+        paths, kind = elsewhere.paths, elsewhere.format
+    else:
+        patterns = [pattern for one in file_formats() for pattern in one.file_names]
+        paths = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
+        kind = None
+        if not paths:
+            raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(patterns)} should be in it")
     items = folder / "items.csv"
     declared = {
+        **_declared_reading(folder, facts.get("reading", {})),
         "scale": _declared_scale(folder, facts.get("scale")),
         "items": items if items.exists() else None,
         "users_about": _declared_users(folder, facts.get("users_about")),
     }
-    return _Place(str(facts.get("name", folder.name)), paths, declared)
+    return _Place(str(facts.get("name", folder.name)), paths, declared, format=kind)
+
+
+def _declared_reading(folder: Path, reading: object) -> Mapping[str, Any]:
+    """Return what is declared about how ratings are read, each of its type."""
+    types: Mapping[str, Any] = {"missing": int | float, "header": bool, "leading": int, "columns": dict}
+    if not isinstance(reading, dict) or set(reading) - set(READING):
+        raise InvalidRatings(f"{folder / 'dataset.json'}: reading should be an object of {', '.join(READING)}")
+    wrong = next((name for name, value in reading.items() if not isinstance(value, types.get(name, str))), None)
+    if wrong is not None:
+        raise InvalidRatings(f"{folder / 'dataset.json'}: {wrong} {reading[wrong]!r} is not of the right type")
+    return reading
 
 
 def _declared_scale(folder: Path, scale: object) -> Scale | None:

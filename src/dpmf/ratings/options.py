@@ -2,7 +2,9 @@
 
 >>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
 ReadOptions(scale=None, items=None, columns=None, duplicates=None, missing=None, format=None, delimiter=';', \
-header=True, memory=None, users_about=None, unrated=False)
+header=True, memory=None, users_about=None, unrated=False, \
+item_columns=None, item_delimiter=None, item_encoding=None, encoding=None, escape=None, bad_rows=None, \
+layout=None, leading=None)
 """
 
 from __future__ import annotations
@@ -36,6 +38,14 @@ class ReadOptions:
     memory: str | None = None
     users_about: int | None = None
     unrated: bool = False
+    item_columns: Mapping[str, str | int] | None = None
+    item_delimiter: str | None = None
+    item_encoding: str | None = None
+    encoding: str | None = None
+    escape: str | None = None
+    bad_rows: str | None = None
+    layout: str | None = None
+    leading: int | None = None
 
     def __post_init__(self) -> None:
         check_users_about(self.users_about)
@@ -43,6 +53,11 @@ class ReadOptions:
     def completed(self, declared: Mapping[str, Any]) -> ReadOptions:
         """Return these options, with what is declared elsewhere in place of those not given."""
         return replace(self, **{name: value for name, value in declared.items() if getattr(self, name) is None})
+
+    def of_items(self) -> dict[str, Any]:
+        """Return the arguments of `Items.read` that were given."""
+        given = {name: getattr(self, f"item_{name}") for name in ("columns", "delimiter", "encoding")}
+        return {name: value for name, value in given.items() if value is not None}
 
     def first_given(self, names: Sequence[str]) -> str | None:
         """Return the first of these options that was given, or None."""
@@ -55,5 +70,8 @@ def check_users_about(number: object) -> None:
         raise InvalidArgument(f"users_about={number!r} should be a whole number from 1 to {_MOST_USERS}")
 
 
-FILE_OPTIONS = ("missing", "format", "delimiter", "header", "columns")
+TEXT_OPTIONS = ("encoding", "escape", "bad_rows", "layout", "leading")
+"""Options that say what delimited text looks like, and mean nothing elsewhere."""
+
+FILE_OPTIONS = ("missing", "format", "delimiter", "header", "columns", *TEXT_OPTIONS)
 """Options that say what a file looks like."""

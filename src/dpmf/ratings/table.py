@@ -134,13 +134,22 @@ class Ratings:
         memory: str | None = None,
         users_about: int | None = None,
         unrated: bool = False,
+        item_columns: Mapping[str, str | int] | None = None,
+        item_delimiter: str | None = None,
+        item_encoding: str | None = None,
+        encoding: str | None = None,
+        escape: str | None = None,
+        bad_rows: str | None = None,
+        layout: str | None = None,
+        leading: int | None = None,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
         Args:
             source: a catalogue name such as "movielens-1m" or "synthetic"; a file (CSV, TSV, Parquet, `.dat`, `u.data`,
-                Netflix Prize or Yahoo Music); a folder that holds one, perhaps with `items.csv` (the public catalogue)
-                and `dataset.json` (public facts: name, scale, users_about); or a folder that `dpmf data ingest` wrote.
+                MATLAB, Netflix Prize or Yahoo Music) or a zip archive with one; a folder that holds one, perhaps
+                with `items.csv` (the public catalogue) and `dataset.json` (public facts: name, scale, users_about); or
+                a folder that `dpmf data ingest` wrote.
             scale: lowest and highest possible rating, if the source does not declare them.
             items: the public catalogue of items or its file, if the source does not come with one.
             columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the
@@ -148,7 +157,7 @@ class Ratings:
                 an item, may take the place of the rating. With {"timestamp": None}, no times are read.
             duplicates: what to do with several ratings of one item by one user; see `Ratings.of`.
             missing: a value that means "no rating"; may be NaN.
-            format: "csv" for any delimited text, "parquet", "netflix" or "yahoo"; recognised if not given.
+            format: "csv" for any delimited text, "parquet", "netflix", "yahoo", "matlab"; recognised if not given.
             delimiter: what separates the columns of a text file; found in its first line if not given.
             header: whether the first line of a text file names the columns; if not given, it does, except in `.dat` and
                 `.data` files.
@@ -156,6 +165,14 @@ class Ratings:
             users_about: about how many users there are, if that is public and the source does not declare it.
             unrated: whether a file may do without ratings, which is enough for implicit feedback. Its rows are events
                 then, and a user has an item as often as there are rows that say so.
+            item_columns, item_delimiter, item_encoding: of the file of items; see `Items.read`.
+            encoding: of delimited text: "utf-8" (the default), "latin-1" or "cp1252". It is never guessed.
+            escape: a character that makes a quote part of a field of delimited text, such as a backslash.
+            bad_rows: "refuse" (the default) or "skip" rows of delimited text that cannot be read, or whose rating is no
+                number or off the scale. A message has their number. Each row is judged by itself alone.
+            layout: "long" (the default), a rating a line, or "wide", a user a line and an item a column. Without a
+                column of users, lines are numbered from 1; without a header, so are the items.
+            leading: how many columns of a wide layout come before the items.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -172,6 +189,14 @@ class Ratings:
             memory=memory,
             users_about=users_about,
             unrated=unrated,
+            item_columns=item_columns,
+            item_delimiter=item_delimiter,
+            item_encoding=item_encoding,
+            encoding=encoding,
+            escape=escape,
+            bad_rows=bad_rows,
+            layout=layout,
+            leading=leading,
         )
         return locate(source, options).read()
 

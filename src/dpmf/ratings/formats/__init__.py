@@ -3,7 +3,7 @@
 To add a format, write a module with a `FORMAT` and add its line to `_FILE_FORMATS`.
 
 >>> FORMAT_NAMES
-('csv', 'netflix', 'parquet', 'yahoo')
+('csv', 'matlab', 'netflix', 'parquet', 'yahoo')
 >>> format_named("parquet").file_names
 ('ratings.parquet',)
 """
@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from dpmf.ratings.table import Ratings
 
 # Names and modules. The order is that in which a folder is searched for files.
-_FILE_FORMATS = {"parquet": "parquet", "csv": "delimited", "yahoo": "yahoo", "netflix": "netflix"}
-_OWN_FORMATS = {"store": "block_store", "synthetic": "built_in"}  # never named in `format=`
+_FILE_FORMATS = {
+    "parquet": "parquet",
+    "matlab": "matlab",
+    "csv": "delimited",
+    "yahoo": "yahoo",
+    "netflix": "netflix",
+}
+_OWN_FORMATS = {"store": "block_store", "synthetic": "built_in", "zip": "archived"}  # never named in `format=`
 
 FALLBACK = "csv"
 """What a file is taken for if it bears the mark of no other format."""

@@ -12,42 +12,79 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import glob
 import mmap
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmf.errors import InvalidRatings
+from dpmf.errors import InvalidArgument
 from dpmf.ratings.formats import Format
 from dpmf.ratings.formats.database import open_file
+from dpmf.ratings.formats.fields import (
+    check_delimiters,
+    check_header,
+    delimiters_in,
+    has_header_by_name,
+    is_number,
+    split_fields,
+)
+from dpmf.ratings.formats.lines import (
+    TextLayout,
+    check_line_options,
+    is_read_by_line,
+    long_judge,
+    names_of,
+    open_rewritten,
+    rewritten,
+)
 from dpmf.ratings.formats.relation import Relation, read_scan, select_roles
-from dpmf.ratings.formats.roles import find_columns, has_usual_names
+from dpmf.ratings.formats.roles import check_unnamed, find_columns, has_usual_names
 from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
+from dpmf.ratings.formats.wide import scan_wide, with_columns_as_items
 from dpmf.ratings.store.external import stream_scan
 
 if TYPE_CHECKING:
     from dpmf.ratings.location import Location
     from dpmf.ratings.options import ReadOptions
-
-_DELIMITERS = ("::", "\t", ";", ",", "|")
-_WITHOUT_HEADER = (".dat", ".data")  # as MovieLens calls them
+    from dpmf.ratings.store.columns import Source
+    from dpmf.ratings.table import Ratings
 
 
 @contextlib.contextmanager
 def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
     """Open a delimited text file; a delimiter and columns that are not given are found in its first line."""
     path, options = location.path, location.options
-    first = first_line(path)
-    delimiters = [options.delimiter] if options.delimiter else _delimiters_in(path, first, 2 if options.unrated else 3)
-    fields = _split_fields(path, first, delimiters[0])
+    if options.layout == "wide":
+        with scan_wide(location, memory) as relation:
+            yield relation
+        return
+    first = first_line(path, options.encoding or "utf-8")
+    delimiters = [options.delimiter] if options.delimiter else delimiters_in(path, first, 2 if options.unrated else 3)
+    fields = split_fields(path, first, delimiters[0], options.escape)
     header = _has_header(path, fields, options)
-    if not header and len(delimiters) > 1:
-        raise InvalidRatings(f"{path} may be separated by {delimiters[0]!r} or {delimiters[1]!r}: give the delimiter")
+    check_delimiters(path, delimiters, header=header)
     places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
-    names = [f"c{place}" for place in range(len(fields))]
+    if not is_read_by_line(options):
+        with _scan_plain(location, memory, delimiters[0], places, len(fields), header=header) as relation:
+            yield relation
+        return
+    count = _declared_count(path, places, len(fields), options, header=header)
+    layout = TextLayout(delimiters[0], count, options.encoding or "utf-8", options.escape, exact=count == len(fields))
+    skip = options.bad_rows == "skip"
+    with rewritten(path, layout, long_judge(places, options), header=header, skip=skip) as plain:
+        written = {role: place for place, role in enumerate(places)}
+        chosen, counts = select_roles(written, names_of(len(places)), nothing="'1'")
+        with open_rewritten(plain, memory, chosen, len(places)) as connection:
+            yield Relation(connection, "staged", {}, typed=False, row="rowid", first_row=1 + int(header), counts=counts)
+
+
+@contextlib.contextmanager
+def _scan_plain(
+    location: Location, memory: str | None, delimiter: str, places: Mapping[str, int], count: int, *, header: bool
+) -> Iterator[Relation]:
+    path, names = location.path, names_of(count)
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
     quote, one_line = ('"', f"WHERE CASE WHEN {_spans_lines(names)}") if _may_have_quotes(path) else ("", "")
     chosen, counts = select_roles(places, names, nothing="'1'")
@@ -58,7 +95,7 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
             f"columns={{{typed}}}) {one_line}",
             {
                 "path": glob.escape(str(path)),
-                "delimiter": delimiters[0],
+                "delimiter": delimiter,
                 "quote": quote,
                 "skip": int(header),
                 "compression": "gzip" if is_packed(path) else "none",
@@ -67,22 +104,16 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
         yield Relation(connection, "staged", {}, typed=False, row="rowid", first_row=2 if header else 1, counts=counts)
 
 
-def _split_fields(path: Path, line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line; quotes around a field go with a delimiter of one character only."""
-    if len(delimiter) > 1:
-        return [field.strip() for field in line.split(delimiter)]
-    try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter))]
-    except (csv.Error, TypeError, ValueError) as error:
-        raise InvalidRatings(f"the first line of {path} is not a row of fields: {error}") from None
-
-
-def _delimiters_in(path: Path, line: str, least: int) -> list[str]:
-    """Return what may separate the columns, of which there are `least` at the least; the likeliest comes first."""
-    if found := [delimiter for delimiter in _DELIMITERS if line.count(delimiter) >= least - 1]:
-        return found
-    few = {2: "one column", 3: "fewer than three columns; without ratings, take feedback as implicit"}[least]
-    raise InvalidRatings(f"{path} is not a table of ratings: its first line has {few}")
+def _declared_count(path: Path, places: Mapping[str, int], count: int, options: ReadOptions, *, header: bool) -> int:
+    """Return how many fields a line has, or at least needs: not as somebody's does, where bad lines are skipped."""
+    if header or options.bad_rows != "skip":
+        return count
+    if options.delimiter is None or not options.columns:
+        raise InvalidArgument(
+            f"{path} has no header, so that its first line may be a bad one: with bad_rows='skip', name "
+            "columns={'user': …}, … and delimiter=…"
+        )
+    return max(places.values()) + 1
 
 
 def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
@@ -95,15 +126,15 @@ def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
         return options.header
     if any(isinstance(place, str) for place in columns.values()):
         return True
-    header = Path(path.name.lower().removesuffix(".gz")).suffix not in _WITHOUT_HEADER
+    header = has_header_by_name(path)
     place = columns.get("rating", columns.get("count", 2))
     if isinstance(place, int) and place < len(fields):
-        fits = _is_number(fields[place]) != header
+        fits = is_number(fields[place]) != header
     else:
         fits = not options.unrated or has_usual_names(fields) == header
-    if not fits:
-        told = "should name the columns" if header else "should be a rating"
-        raise InvalidRatings(f"the first line of {path} {told}, and does not: say whether there is a header")
+    if not fits and not columns:
+        check_unnamed(path, len(fields))
+    check_header(path, header=header, fits=fits)
     return header
 
 
@@ -121,19 +152,21 @@ def _spans_lines(names: list[str]) -> str:
     return f"{spans} THEN error('a quoted field spans several lines: put every rating on one line') ELSE true END"
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _read(location: Location) -> Ratings:
+    check_line_options(location.options)
+    return read_scan(scan, with_columns_as_items(location))
+
+
+def _stream(location: Location, memory: int, scratch: Path) -> AbstractContextManager[Source]:
+    check_line_options(location.options)
+    return stream_scan(scan, with_columns_as_items(location), memory, scratch)
 
 
 FORMAT = Format(
     name="csv",
     recognises=lambda path: False,  # any text may be: it is what files without another mark are taken for
-    read=partial(read_scan, scan),
+    read=_read,
     sizes=estimate_sizes,
-    stream=partial(stream_scan, scan),
+    stream=_stream,
     file_names=("ratings.csv", "ratings.dat", "u.data"),
 )

@@ -14,12 +14,16 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 
 ROLES = ("user", "item", "rating", "timestamp", "count")
 _IN_ORDER = ROLES[:4]  # of columns without names
+_MOST_UNNAMED = len(_IN_ORDER)
 _USUAL_NAMES = {
-    "user": ("user", "userid", "uid"),
-    "item": ("item", "itemid", "movie", "movieid", "bookid", "animeid"),
-    "rating": ("rating", "score", "stars", "value"),
+    "user": ("user", "userid", "uid", "reviewerid"),
+    "item": (
+        *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
+        *("songid", "jokeid", "productid", "asin", "businessid", "gameid"),
+    ),
+    "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
     "timestamp": ("timestamp", "time", "date", "ts"),
-    "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity"),
+    "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity", "weight"),
 }
 
 
@@ -40,6 +44,8 @@ def find_columns(
     untimed = "timestamp" in wanted and wanted["timestamp"] is None
     if untimed:
         del wanted["timestamp"]
+    if names is None and not wanted:
+        check_unnamed(path, count)
     if unknown := set(wanted) - set(ROLES):
         raise InvalidArgument(f"columns has no role {sorted(unknown)[0]!r}: the roles are {', '.join(ROLES)}")
     if {"rating", "count"} <= set(wanted):
@@ -63,6 +69,15 @@ def find_columns(
     return places
 
 
+def check_unnamed(path: Path | str, count: int) -> None:
+    """Refuse more columns without names than ratings have: they may be those of a wide file."""
+    if count > _MOST_UNNAMED:
+        raise InvalidRatings(
+            f"{path} has {count} unnamed columns: say layout='wide' if each line is a user and each column an item, or "
+            "name the columns with columns={'user': …}"
+        )
+
+
 def _find_column(role: str, names: list[str] | None, wanted: str | int | None, usual: bool) -> int | None:
     if isinstance(wanted, int):
         return wanted
@@ -70,14 +85,15 @@ def _find_column(role: str, names: list[str] | None, wanted: str | int | None, u
         return _IN_ORDER.index(role) if usual and wanted is None and role in _IN_ORDER else None
     if wanted is not None:
         return names.index(wanted) if wanted in names else None
-    return _usual_place(role, names)
+    return usual_place(role, names)
 
 
 def has_usual_names(names: list[str]) -> bool:
     """Return whether user and item are among the names of columns, as they are usually spelt."""
-    return all(_usual_place(role, names) is not None for role in ("user", "item"))
+    return all(usual_place(role, names) is not None for role in ("user", "item"))
 
 
-def _usual_place(role: str, names: list[str]) -> int | None:
+def usual_place(role: str, names: list[str]) -> int | None:
+    """Return where the column of a role is, by its usual names, or None."""
     plain = [re.sub("[ _-]", "", name).lower() for name in names]
     return next((plain.index(name) for name in _USUAL_NAMES[role] if name in plain), None)

@@ -21,11 +21,12 @@ def is_packed(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def first_line(path: Path) -> str:
+def first_line(path: Path, encoding: str = "utf-8") -> str:
     """Return the first line of a text file, unpacked if need be."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
     opener: Any = gzip.open if is_packed(path) else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+        with opener(path, "rt", encoding=codec, errors="replace") as file:
             line: str = file.readline(1 << 20)
     except (OSError, EOFError) as error:
         raise InvalidRatings(f"cannot read {path}: {error}") from None

@@ -137,7 +137,12 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
     if scale is None:
-        raise InvalidArgument("streaming needs to know the rating scale beforehand: give scale=(1, 5)")
+        known = f"WHERE isfinite({RATING}) AND NOT {_absent(RATING, missing)}"
+        lo, hi = relation.first(f"SELECT coalesce(min({RATING}), 1), coalesce(max({RATING}), 5)", known)
+        raise InvalidArgument(
+            f"streaming needs to know the rating scale beforehand: if {lo:g} and {hi:g} are the lowest and the highest "
+            f"rating that there can be, give scale=({lo:g}, {hi:g})"
+        )
     _check_values(relation, scale, missing)
     places = np.empty(len(users), np.int64)
     places[users.hash_order] = np.arange(len(users))

@@ -1,0 +1,133 @@
+"""What `dpmf data describe` finds out, and the command to run next.
+
+>>> command_of("my ratings.csv", ReadOptions(missing=0.0), None)
+"dpmf train 'my ratings.csv' --items-public --missing 0 --epsilon 1 --out release"
+"""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmf.cli.options import parse_data_options
+from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.ratings.options import ReadOptions
+
+if TYPE_CHECKING:
+    from dpmf.ratings.survey import Survey
+    from dpmf.ratings.table import Scale
+
+
+def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Return facts about DATA: those of the catalogue, and what it holds if it is on this machine."""
+    from dpmf.ratings import Ratings
+    from dpmf.ratings.archive import archive_of
+    from dpmf.ratings.catalogue import CATALOGUE
+    from dpmf.ratings.summary import describe
+
+    path, options = Path(source), parse_data_options(**given)
+    if archive_of(path) is not None or path.is_file():
+        return _of_file(path, options, target)
+    if target is not None:
+        raise InvalidArgument(f"--write-dataset is for a file, and {source} is none: leave it out")
+    facts: dict[str, Any] = {}
+    known = None if path.exists() else CATALOGUE.get(source)
+    if known is not None:
+        facts = {name: getattr(known, name) for name in ("name", "title", "licence", "homepage")}
+        facts["address"] = known.archive.url if known.archive else None
+    try:
+        ratings = Ratings.read(source, **vars(options))
+        facts |= describe(ratings)
+    except DpmfError as error:
+        if known is None:
+            raise
+        return facts | {"note": str(error)}
+    scale = None if ratings.scale.declared else ratings.scale
+    items = "--items-public" if not ratings.catalogue.declared else ""
+    return facts | {"command": command_of(source, options, scale, items=items, counts=ratings.scale.counts)}
+
+
+def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str, Any]:
+    from dpmf.ratings.formats.archived import unpacked
+    from dpmf.ratings.location import locate
+    from dpmf.ratings.proposal import find_items, write_dataset
+    from dpmf.ratings.summary import describe
+    from dpmf.ratings.survey import survey
+
+    with ExitStack() as stack:
+        found = locate(path, options)
+        inner = stack.enter_context(unpacked(found)).path if found.format.name == "zip" else path
+        seen = survey(inner, options)
+    reading = seen.options
+    if options.items is None and (beside := find_items(path, inner.name, seen.ratings)) is not None:
+        reading = replace(reading, items=beside)
+    usual = Path(inner.name.lower().removesuffix(".gz")).suffix not in (".dat", ".data")
+    understood = replace(reading, header=None if reading.header == usual else reading.header)
+    facts = _facts(seen, reading, options.scale)
+    facts |= {name: value for name, value in describe(seen.ratings).items() if name != "scale"}
+    command = command_of(str(path), understood, seen.scale, counts=seen.scale is None, unrated=reading.unrated)
+    if target is not None:
+        write_dataset(target, path, seen, reading)
+        command = command_of(str(target), ReadOptions(), None, items="", counts=seen.scale is None)
+    return facts | {"command": command}
+
+
+def _facts(seen: Survey, reading: ReadOptions, declared: Scale | None) -> dict[str, Any]:
+    lo, hi = seen.seen
+    fits = None if seen.fits is None else f"yes, on {declared}"
+    if seen.fits is False:
+        fits = f"no: there are values off the declared {declared}; say --missing for what means no rating"
+    return {
+        "separator": None if seen.separator is None else repr(seen.separator).strip("'"),
+        "header": reading.header,
+        "encoding": None if seen.separator is None else reading.encoding or "utf-8",
+        "layout": reading.layout,
+        "columns": None
+        if seen.columns is None
+        else ", ".join(f"{role}: {name}" for role, name in seen.columns.items()),
+        "leading": reading.leading,
+        "values": f"{lo:g} to {hi:g}",
+        "scale": "counts" if seen.scale is None else str(seen.scale),
+        "scale_fits": fits,
+        "missing": reading.missing,
+        "rows": seen.rows,
+        "duplicates": seen.duplicates,
+        "zeros": seen.zeros,
+        "sample": "; ".join(f"user {user}, item {item}: {value:g}" for user, item, value in seen.sample),
+        "items_file": None if reading.items is None else str(reading.items),
+    }
+
+
+def command_of(
+    source: str,
+    options: ReadOptions,
+    scale: Scale | None,
+    *,
+    items: str = "--items-public",
+    counts: bool = False,
+    unrated: bool = False,
+) -> str:
+    """Return the command that trains on DATA with these options, as it is typed."""
+    words = ["dpmf", "train", source]
+    if scale is not None and not counts:
+        words += ["--scale", str(scale)]
+    words += ["--items", str(options.items)] if options.items is not None else [items] if items else []
+    for name in ("delimiter", "encoding", "escape", "bad_rows", "layout", "leading", "missing", "format", "duplicates"):
+        if (value := getattr(options, name)) is not None:
+            text = f"{value:g}" if isinstance(value, float) else str(value).replace("\t", "\\t")
+            words += [f"--{name.replace('_', '-')}", text]
+    for name in ("columns", "item_columns"):
+        if (places := getattr(options, name)) is not None:
+            pairs = ",".join(f"{role}={'' if place is None else place}" for role, place in places.items())
+            words += [f"--{name.replace('_', '-')}", pairs]
+    for name in ("item_delimiter", "item_encoding"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", value.replace("\t", "\\t")]
+    if options.header is not None:
+        words.append("--header" if options.header else "--no-header")
+    if counts or unrated:
+        words += ["--for", "ranking", "--feedback", "implicit"]
+    return " ".join(shlex.quote(word) for word in [*words, "--epsilon", "1", "--out", "release"])
