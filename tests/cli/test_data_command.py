@@ -97,11 +97,13 @@ def test_a_dataset_that_describe_wrote_is_confirmed_by_hand(command: Command, tm
     shown = command("data", "describe", "r.csv", "--scale", "1:5", "--write-dataset", "mine").stdout
     assert "no: there are values off the declared 1:5" in shown
     assert "assumption of the guarantee" in shown
-    assert "dpmf train mine --epsilon 1 --out release" in shown
+    assert "dpmf train mine --items-public --epsilon 1 --out release" in shown
     refused = command("train", "mine", "--epsilon", "1")
     assert "set confirmed to true" in refused.stderr
     facts = json.loads((tmp_path / "mine/dataset.json").read_text())
     assert facts["scale"] == [0, 5]
     (tmp_path / "mine/dataset.json").write_text(json.dumps(facts | {"confirmed": True}))
-    assert command("train", "mine", "--epsilon", "1", "--out", "release").returncode == 0
+    assert "assert with --items-public" in command("train", "mine", "--epsilon", "1").stderr
+    assert command("train", "mine", "--items-public", "--epsilon", "1", "--out", "release").returncode == 0
+    assert "The list of item ids was taken from the data" in " ".join(command("explain", "release").stdout.split())
     assert "--write-dataset is for a file" in command("data", "describe", "mine", "--write-dataset", "x").stderr

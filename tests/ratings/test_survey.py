@@ -127,7 +127,7 @@ def test_a_proposal_is_read_once_it_is_confirmed(tmp_path: Path, table: Table, r
     facts = json.loads((folder / "dataset.json").read_text())
     (folder / "dataset.json").write_text(json.dumps(facts | {"confirmed": True}))
     ratings = Ratings.read(folder)
-    assert (ratings.scale, ratings.catalogue.declared) == (Scale(-10, 10), True)
+    assert (ratings.scale, ratings.catalogue.declared) == (Scale(-10, 10), False)  # a private run asks once more
     assert len(ratings.catalogue) == 4
     assert table(ratings) == pytest.approx({("1", 1): -7.82, ("1", 3): 9.5, ("2", 2): 0.5})
 
@@ -148,6 +148,7 @@ def test_a_zero_that_means_nothing_is_part_of_a_proposal(tmp_path: Path) -> None
         ({"reading": {"delimiter": 5}}, ["delimiter 5"]),
         ({"file": "nowhere.csv"}, ["nowhere.csv"]),
         ({"confirmed": "yes"}, ["is a proposal"]),
+        ({"items": "mine"}, ["items 'mine'", "seen in the ratings"]),
     ],
 )
 def test_a_proposal_that_was_spoilt_is_refused(

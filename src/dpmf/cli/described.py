@@ -71,7 +71,8 @@ def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str,
     command = command_of(str(path), understood, seen.scale, counts=seen.scale is None, unrated=reading.unrated)
     if target is not None:
         write_dataset(target, path, seen, reading)
-        command = command_of(str(target), ReadOptions(), None, items="", counts=seen.scale is None)
+        items = "--items-public" if reading.items is None else ""
+        command = command_of(str(target), ReadOptions(), None, items=items, counts=seen.scale is None)
     return facts | {"command": command}
 
 

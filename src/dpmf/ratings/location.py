@@ -23,7 +23,7 @@ from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
-from dpmf.ratings.options import FILE_OPTIONS, TEXT_OPTIONS, ReadOptions, check_users_about
+from dpmf.ratings.options import FILE_OPTIONS, SEEN, TEXT_OPTIONS, ReadOptions, check_users_about
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.table import Ratings, Scale
 
@@ -173,11 +173,10 @@ def _in_folder(folder: Path) -> _Place:
         kind = None
         if not paths:
             raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(patterns)} should be in it")
-    items = folder / "items.csv"
     declared = {
         **_declared_reading(folder, facts.get("reading", {})),
         "scale": _declared_scale(folder, facts.get("scale")),
-        "items": items if items.exists() else None,
+        "items": _declared_items(folder, facts.get("items")),
         "users_about": _declared_users(folder, facts.get("users_about")),
     }
     return _Place(str(facts.get("name", folder.name)), paths, declared, format=kind)
@@ -192,6 +191,19 @@ def _declared_reading(folder: Path, reading: object) -> Mapping[str, Any]:
     if wrong is not None:
         raise InvalidRatings(f"{folder / 'dataset.json'}: {wrong} {reading[wrong]!r} is not of the right type")
     return reading
+
+
+def _declared_items(folder: Path, source: object) -> Items | Path | None:
+    """Return the list beside the ratings, if there is one; one that was seen in the ratings is not declared."""
+    path = folder / "items.csv"
+    if source not in (None, SEEN):
+        raise InvalidRatings(f"{folder / 'dataset.json'}: items {source!r} should be {SEEN!r}, or left out")
+    if not path.exists():
+        return None
+    if source is None:
+        return path
+    items = Items.read(path)
+    return Items(items.ids, items.titles, items.genres, declared=False)
 
 
 def _declared_scale(folder: Path, scale: object) -> Scale | None:

@@ -70,6 +70,9 @@ def check_users_about(number: object) -> None:
         raise InvalidArgument(f"users_about={number!r} should be a whole number from 1 to {_MOST_USERS}")
 
 
+SEEN = "seen in the ratings"
+"""What `dataset.json` says of a list of items that was not published by anybody."""
+
 TEXT_OPTIONS = ("encoding", "escape", "bad_rows", "layout", "leading")
 """Options that say what delimited text looks like, and mean nothing elsewhere."""
 

@@ -21,7 +21,7 @@ from dpmf.files import dump_json, new_folder, write_text
 from dpmf.ratings.archive import archive_of, names_beside
 from dpmf.ratings.items import Items
 from dpmf.ratings.location import READING
-from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.options import SEEN, ReadOptions
 from dpmf.ratings.survey import Survey
 from dpmf.ratings.table import Ratings
 
@@ -39,7 +39,8 @@ _LISTED = 0.5  # the share of rated items that a file of items has to list to be
 _NOTE = (
     "Proposed by dpmf from a look at the ratings. Scale and items.csv have to be public facts: what may be rated, and "
     "how, not what was. Correct both, then set confirmed to true. That they are public is then an assumption of the "
-    "guarantee."
+    "guarantee. Items that were only seen in the ratings are assumed to be public where --items-public says so; if "
+    "items.csv has become a list from elsewhere, remove the word items here."
 )
 
 
@@ -84,6 +85,8 @@ def write_dataset(folder: Path, path: Path, found: Survey, options: ReadOptions)
     items = found.ratings.catalogue
     if isinstance(options.items, str | Path):
         items = Items.read(options.items, **options.of_items())
+    else:
+        facts["items"] = SEEN
     table = io.StringIO()
     rows = zip(items.ids, items.titles, items.genres, strict=True)
     csv.writer(table, lineterminator="\n").writerows([("item", "title", "genres"), *rows])
