@@ -5,7 +5,7 @@
 >>> users = SparseRows.by_user(Ratings.of([1, 2], [7, 8], [1, 1], scale=(0, 1)))
 >>> V, U = np.eye(2, 16, dtype=np.float32), np.zeros((2, 16), np.float32)
 >>> round(improve_rows(users, V, U, 1.0, n_threads=1), 3)
-2.667
+3.333
 >>> U[:, :2].round(3).tolist()
 [[0.6669999957084656, 0.0], [0.0, 0.6669999957084656]]
 """
