@@ -224,7 +224,7 @@ def _run_in_group(one: Reference, folder: Path, group: Path, limit: int) -> tupl
 
 
 def _begin_limited(words: str, limit: int) -> None:
-    """Begin anew with few addresses, which includes loading all libraries."""
+    """Restart with few addresses, which includes loading all libraries."""
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     os.execv(sys.executable, [sys.executable, "-m", "dpmf", *words.split()])
 

@@ -16,7 +16,7 @@ from dpmf.errors import TooFewAddresses
 
 
 def check_addresses(n_bytes: int = 0, *, per_thread: int = 0, n_threads: int | None = None) -> None:
-    """Raise `TooFewAddresses` where a limit leaves fewer than these, and so many for every thread.
+    """Raise `TooFewAddresses` where a limit leaves fewer than these, and those for every thread.
 
     Args:
         n_bytes: needed whatever the number of threads.
