@@ -1,7 +1,7 @@
 """Lists for new users of the certified ranking, with its defaults.
 
     python benchmarks/ranking.py DATA [--every 10] [--epsilons 1,5,20] [--new-users 0.1] [--runs 3] [--seed 0]
-        [--set NAME=VALUE …]
+        [--least-liked 5] [--set NAME=VALUE …]
 
 Every run holds out other people and has fresh noise. `--every 10` keeps every tenth user. `--set` changes a constant of
 `dpmf.methods.ease`, such as `defaults.LEAST_MASS=1000`, which is how they were searched. Prints a Markdown table: means
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--epsilons", default="1,5,20")
     parser.add_argument("--new-users", type=float, default=0.1)
+    parser.add_argument("--least-liked", type=int, default=NewUsers().least)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
@@ -42,9 +43,11 @@ def main() -> None:
     print(f"{ratings.name}: {ratings.n_users:,} people, {arguments.runs} runs from seed {arguments.seed} on")
     print("| ε | recall@20 | ndcg@100 | min–max |\n|---|---|---|---|")
     for epsilon in (float(text) for text in arguments.epsilons.split(",")):
-        figures = np.array(
-            [_figures(ratings, epsilon, arguments.new_users, arguments.seed + run) for run in range(arguments.runs)]
-        )
+        protocols = [
+            NewUsers(arguments.new_users, seed=arguments.seed + run, least=arguments.least_liked)
+            for run in range(arguments.runs)
+        ]
+        figures = np.array([_figures(ratings, epsilon, one) for one in protocols])
         recall, ndcg = figures.mean(axis=0)
         print(
             f"| {epsilon:g} | {recall:.4f} | {ndcg:.4f} | {figures[:, 1].min():.4f}–{figures[:, 1].max():.4f} |",
@@ -60,8 +63,8 @@ def _change(name: str, value: str) -> None:
     setattr(home, constant, ast.literal_eval(value))
 
 
-def _figures(ratings: Ratings, epsilon: float, share: float, seed: int) -> tuple[float, float]:
-    train, people = split_users(ratings, NewUsers(share, seed=seed))
+def _figures(ratings: Ratings, epsilon: float, protocol: NewUsers) -> tuple[float, float]:
+    train, people = split_users(ratings, protocol)
     release = EASE(budget=Budget(epsilon), items_public=True).fit(train).release
     figures = measure_ranker(release_ranker(release), people, np.ones(people.n_items))
     recall, ndcg = figures["recall@20"], figures["ndcg@100"]

@@ -2,8 +2,7 @@
 
     python benchmarks/screenshots.py [--out docs/page] [--users 60000]
 
-They show whatever sans-serif font the machine has; those in the repository were made with Inter (Debian: fonts-inter),
-those of the view "Privacy" with DejaVu Sans.
+They show whatever sans-serif font the machine has; those in the repository were made with Inter (Debian: fonts-inter).
 """
 
 from __future__ import annotations

@@ -42,6 +42,16 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
     assert len(recommended) == 10
 
 
+def test_the_page_about_frames_and_scikit_learn_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(snippets_of("docs/python.md")), "docs/python.md", "exec", dont_inherit=True), names)
+    assert names["me"].explain(3).score == names["why"].score
+    assert set(names["search"].best_params_) == {"method__n_factors"}
+    assert names["strangers"].column_names == ["user", "item", "title", "rank", "score", "rating"]
+    assert names["chosen"].budget == names["private"].budget
+
+
 def test_the_worked_example_of_a_method_runs_and_keeps_to_its_bound() -> None:
     page = "docs/contributing-a-method.md"
     names: dict[str, object] = {"__name__": "example"}

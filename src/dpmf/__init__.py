@@ -18,14 +18,17 @@ from dpmf.version import __version__
 
 if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.engine.cluster import Ray
+    from dpmf.engine.store import StoredRatings
     from dpmf.errors import DpmfError
     from dpmf.evaluation import evaluate
     from dpmf.methods import ALS, EASE, SGD, SGLD, GaussianGD, Joint, ObjectivePerturbation, Sketch
     from dpmf.methods.objective.profiles import Profiles
-    from dpmf.model import Model, Person, Recommendation, Release
+    from dpmf.model import Explanation, Model, Person, Recommendation, Recommender, Release
     from dpmf.privacy import Budget, Guarantee
     from dpmf.privacy.ledger import Ledger
     from dpmf.ratings import Items, Ratings, Scale
+    from dpmf.runs.estimator import Estimator
 
 _HOMES = {
     "ALS": "dpmf.methods",
@@ -33,6 +36,8 @@ _HOMES = {
     "Budget": "dpmf.privacy",
     "Checkpoint": "dpmf.engine.checkpoints",
     "DpmfError": "dpmf.errors",
+    "Estimator": "dpmf.runs.estimator",
+    "Explanation": "dpmf.model",
     "GaussianGD": "dpmf.methods",
     "Guarantee": "dpmf.privacy",
     "Items": "dpmf.ratings",
@@ -43,12 +48,15 @@ _HOMES = {
     "Person": "dpmf.model",
     "Profiles": "dpmf.methods.objective.profiles",
     "Ratings": "dpmf.ratings",
+    "Ray": "dpmf.engine.cluster",
     "Recommendation": "dpmf.model",
+    "Recommender": "dpmf.model",
     "Release": "dpmf.model",
     "SGD": "dpmf.methods",
     "SGLD": "dpmf.methods",
     "Scale": "dpmf.ratings",
     "Sketch": "dpmf.methods",
+    "StoredRatings": "dpmf.engine.store",
     "evaluate": "dpmf.evaluation",
 }
 
@@ -60,6 +68,8 @@ __all__ = [
     "Budget",
     "Checkpoint",
     "DpmfError",
+    "Estimator",
+    "Explanation",
     "GaussianGD",
     "Guarantee",
     "Items",
@@ -70,10 +80,13 @@ __all__ = [
     "Person",
     "Profiles",
     "Ratings",
+    "Ray",
     "Recommendation",
+    "Recommender",
     "Release",
     "Scale",
     "Sketch",
+    "StoredRatings",
     "__version__",
     "evaluate",
 ]

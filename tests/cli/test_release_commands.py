@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpmf.engine.store import StoredRatings
 from dpmf.evaluation import evaluate
 from dpmf.model import Ranking, Release
 from dpmf.ratings import Ratings
+from dpmf.ratings.store.pieces import MemorySource
+from dpmf.ratings.synthetic import make
 
 Answer = Callable[..., dict[str, Any]]
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -42,7 +45,7 @@ def test_recommend_is_a_fold_in(answer: Answer, release_folder: Path, tmp_path: 
     (tmp_path / "mine.csv").write_text("item,rating\nThe Silent Orbit,5\n2,1.5\n")
     report = answer("recommend", release_folder, "--ratings", "mine.csv", "-k", 4)
     expected = Release.load(release_folder).fold_in({"The Silent Orbit": 5, 2: 1.5}).recommend(4)
-    assert report == {"recommendations": [one.to_json() for one in expected]}
+    assert report == {"recommendations": [one.to_json() for one in expected], "ordered_by": "factors"}
     assert len(expected) == 4
 
 
@@ -67,7 +70,8 @@ def test_recommend_filters_by_items_in_files_and_by_genres(
     library = Release.load(release_folder).fold_in({"The Silent Orbit": 5})
 
     def expected(**choice: Any) -> dict[str, Any]:
-        return {"recommendations": [one.to_json() for one in library.recommend(20, **choice)]}
+        found = [one.to_json() for one in library.recommend(20, **choice)]
+        return {"recommendations": found, "ordered_by": "factors"}
 
     some = ["2", "3", "The Silent Vault"]
     assert answer(*asked, "--only", "@some.txt", "--only", 5) == expected(only=[*some, "5"])
@@ -77,7 +81,7 @@ def test_recommend_filters_by_items_in_files_and_by_genres(
     assert answer(*asked, *words) == expected(**choice)
     assert 0 < len(expected(**choice)["recommendations"]) < 20
     nothing = ["--only-genre", "Space", "--exclude-genre", "Space"]
-    assert answer(*asked, *nothing) == {"recommendations": []}
+    assert answer(*asked, *nothing)["recommendations"] == []
     assert command(*asked, *nothing).stdout == "nothing is left to recommend\n"
 
 
@@ -111,7 +115,7 @@ def test_a_release_that_only_ranks(
     Path("mine.csv").write_text("The Silent Orbit,5\n2,4\n")
     expected = ranked.fold_in({"The Silent Orbit": 5, "2": 4}).recommend(4)
     asked = ("recommend", "ranked", "--ratings", "mine.csv", "-k", 4)
-    assert answer(*asked) == {"recommendations": [one.to_json() for one in expected]}
+    assert answer(*asked) == {"recommendations": [one.to_json() for one in expected], "ordered_by": "pairs"}
     assert "rating" not in command(*asked).stdout
     figures = answer("evaluate", "ranked", data_folder, "--holdout", 0.2)
     assert set(figures) == {
@@ -145,3 +149,33 @@ def test_explain_says_that_nothing_is_guaranteed(command: Command, answer: Answe
     report = answer("explain", release_folder)
     assert (report["epsilon"], report["delta"], report["mode"], report["certified"]) == (None, None, "none", False)
     assert (report["items"], report["factors"]) == (60, 4)
+
+
+def test_a_release_that_learnt_nobodys_taste_says_so(command: Command, tmp_path: Path) -> None:
+    ratings = make(200, 300, mean_ratings=20)
+    StoredRatings.build(MemorySource(ratings), tmp_path / "few")
+    for method in ("als", "ease", "joint"):
+        done = command("train", "few", "--method", method, "--epsilon", 1, "--out", method)
+        assert "Beyond noise: no factors, no pairs of items" in done.stdout
+        assert "Warning: the release knows nothing beyond" in done.stdout
+        report = json.loads(command("train", "few", "--method", method, "--epsilon", 1, "--json").stdout)
+        assert report["learnt"]["factors"] == report["learnt"]["pairs"] == 0
+        assert report["learnt"]["lack"].startswith("nothing beyond")
+        alike = command("similar", method, 3)
+        assert (alike.returncode, alike.stdout, alike.stderr.count("\n")) == (1, "", 1)
+        assert "no more than noise is known of what is like '3'" in alike.stderr
+
+
+def test_a_list_that_is_the_same_for_everybody_says_so(command: Command, release_folder: Path, tmp_path: Path) -> None:
+    loaded, n_items = Release.load(release_folder), 60
+    popular = replace(loaded, ranking=Ranking.by_popularity(np.arange(n_items)))
+    alike = replace(loaded, item_biases=np.zeros(n_items, np.float32), item_factors=np.zeros((n_items, 1), np.float32))
+    popular.save("popular")
+    alike.save("alike")
+    Path("mine.csv").write_text("item,rating\n2,5\n")
+    done = command("recommend", "popular", "--ratings", "mine.csv", "--json")
+    assert json.loads(done.stdout)["ordered_by"] == "popularity"
+    assert done.stderr == "dpmf: nothing personal: the list is by popularity, as it is for everybody\n"
+    nothing = command("recommend", "alike", "--ratings", "mine.csv")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr.count("\n")) == (1, "", 1)
+    assert "alike has nothing to recommend by" in nothing.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import subprocess
 from collections.abc import Callable
@@ -32,6 +33,7 @@ TRAIN_KEYS = [
     "rmse_top_users",
     "by_popularity",
     "factors",
+    "learnt",
     "epsilon",
     "delta",
     "unit",
@@ -75,13 +77,16 @@ def test_the_default_is_private_and_can_be_verified(answer: Answer, command: Com
 
 
 @pytest.mark.parametrize(("purpose", "method"), [("ranking", "ease"), ("ratings", "als"), ("both", "joint")])
-def test_a_purpose_chooses_the_method(answer: Answer, data_folder: Path, purpose: str, method: str) -> None:
+def test_a_purpose_chooses_the_method(
+    answer: Answer, command: Command, data_folder: Path, purpose: str, method: str
+) -> None:
     report = answer("train", data_folder, "--for", purpose, "--epsilon", 30, "--holdout", 0.1, "--out", "release")
     assert report["method"] == method
     assert (report["rmse"] is not None) == (purpose != "ranking")
     assert ("recall@10" in report) == (purpose != "ratings")
     Path("mine.csv").write_text("item,rating\n1,5\n2,1\n")
-    (first, *_) = answer("recommend", "release", "--ratings", "mine.csv")["recommendations"]
+    found = command("recommend", "release", "--ratings", "mine.csv", "--json").stdout  # stderr may have a note
+    (first, *_) = json.loads(found)["recommendations"]
     assert ("rating" in first) == (purpose == "both")
     figures = answer("evaluate", "release", data_folder, "--holdout", 0.1)
     assert ("rmse" in figures) == (purpose != "ranking")
@@ -192,3 +197,47 @@ def test_a_setting_is_given_once(command: Command, data_folder: Path, given: lis
 def test_one_factor_is_not_several(command: Command, data_folder: Path) -> None:
     shown = command("train", data_folder, "--method", "sgd", "--factors", 1, "--epochs", 1).stdout
     assert "1 epoch with 1 factor in " in " ".join(shown.split())
+
+
+def test_continuing_from_a_release_is_charged_to_the_same_ledger(
+    answer: Answer, command: Command, small_ratings: Ratings, tmp_path: Path
+) -> None:
+    Path("items.csv").write_text("item\n" + "".join(f"{item}\n" for item in small_ratings.catalogue.ids))
+    for name, part in zip(("old", "new"), small_ratings.split(0.4), strict=True):
+        users, items = small_ratings.user_ids.array[part.users], small_ratings.catalogue.ids.array[part.items]
+        rows = [f"{user},{item},{value:g}" for user, item, value in zip(users, items, part.values, strict=True)]
+        Path(f"{name}.csv").write_text("\n".join(["user,item,rating", *rows]))
+    read = ("--items", "items.csv", "--scale", "1:5")
+    first = ("train", "old.csv", *read, "--method", "als", "--factors", 2, "--epochs", 2, "--epsilon", 2)
+    answer(*first, "--out", "first", "--ledger", "data.ledger", "--cap", 4)
+    line = ("train", "new.csv", *read, "--continue", "first", "--epochs", 2)
+    report = answer(*line, "--epsilon", 1, "--ledger", "data.ledger", "--out", "second")
+    assert (report["method"], report["certified"]) == ("als", True)
+    assert 2 < report["epsilon"] < 3  # of both, as for whoever is in both
+    assert any("earlier release" in one for one in report["assumptions"])
+    assert answer("verify", "second")["ok"]
+    spent = answer("ledger", "data.ledger")["spent"]
+    assert 2 < spent < 3
+    done = command(*line, "--epsilon", 0.5, "--ledger", "data.ledger")
+    assert "For whoever is in all that the ledger has: epsilon 2." in done.stdout
+    refusals = {
+        ("--epsilon", 1): "--continue needs --ledger FILE",
+        (
+            "--epsilon",
+            1,
+            "--ledger",
+            "other.ledger",
+            "--cap",
+            9,
+        ): "the ledger other.ledger has no entry",
+        ("--epsilon", 4, "--ledger", "data.ledger"): "more than the cap",
+        ("--epsilon", "inf", "--ledger", "data.ledger"): "--continue is for certified runs of als",
+        ("--epsilon", 1, "--method", "joint", "--ledger", "data.ledger"): "--continue is for certified runs of als",
+        ("--epsilon", 1, "--factors", 3, "--ledger", "data.ledger"): "n_factors=3: the release to start from has",
+    }
+    for options, words in refusals.items():
+        done = command(*line, *options, "--out", "none")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert words in done.stderr
+        assert not Path("none").exists()
+    assert not Path("other.ledger").exists()

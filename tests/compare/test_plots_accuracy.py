@@ -163,3 +163,18 @@ def test_new_users_have_intervals_and_a_line_of_popularity_under_the_same_budget
     assert (popular.epsilons, popular.means) == ([1.0, 5.0], [0.2, 0.2])
     labels = accuracy_against_epsilon(rows, "ndcg@100").get_legend_handles_labels()[1]
     assert labels == ["als, certified", "popular, same budget", "most popular, not private", "EASE, not private"]
+
+
+def test_a_claim_that_is_off_does_not_stretch_the_axis() -> None:
+    proven = [row("als", "certified", epsilon, rmse) for epsilon, rmse in ((1.0, 0.95), (5.0, 0.9))]
+    beside = [reference("own-mean", rmse=1.0), reference("sgd", rmse=0.85)]
+    far = [row("sgld", "paper", epsilon, rmse) for epsilon, rmse in ((1.0, 2.5), (5.0, 0.88))]
+    low, high = accuracy_against_epsilon([*proven, *beside, *far]).get_ylim()
+    assert low == pytest.approx(0.85 - 0.08 * 0.15)
+    assert high == pytest.approx(1.0 + 0.08 * 0.15)
+    labels = [line.get_label() for line in accuracy_against_epsilon([*proven, *beside, *far]).get_lines()]
+    assert "sgld, paper's claim (0.88 to 2.5: off the axis)" in labels
+    near = [row("sgld", "paper", 1.0, 1.05)]
+    labels = [line.get_label() for line in accuracy_against_epsilon([*proven, *beside, *near]).get_lines()]
+    assert "sgld, paper's claim" in labels
+    assert accuracy_against_epsilon(far).get_ylim()[1] > 2.5  # nothing certified to look at

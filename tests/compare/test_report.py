@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from dpmf.compare.comparison import Comparison
 from dpmf.compare.plots import figure as drawing
 from dpmf.compare.report import page as writing
 from dpmf.compare.report import write_report
-from dpmf.compare.report.tables import best_rows, brief, by_guarantee, figures, group_names, groups
+from dpmf.compare.report.decision import headline
+from dpmf.compare.report.tables import best_points, best_row, brief, by_guarantee, figures, group_names, groups
 from dpmf.compare.results import Row, Table
 from dpmf.compare.summary import summarize
 from dpmf.compare.sweep import Sweep, points_of
@@ -194,7 +196,9 @@ def test_different_guarantees_are_never_in_one_table() -> None:
         name for name in kinds if name.startswith("a paper's claim")
     )
     # Claims and seeded runs have lower errors, and are not what is proven.
-    assert [[cell.text for cell in row] for row in best_rows(points)] == [[f"{found:g} per user", "als", "0.9300"]]
+    assert [[cell.text for cell in best_row(point)] for point in best_points(points)] == [
+        [f"{found:g} per user", "als", "0.9300"]
+    ]
 
 
 def test_groups_are_by_guarantee_too() -> None:
@@ -266,3 +270,57 @@ def test_a_picture_of_other_rows_does_not_stay(tmp_path: Path) -> None:
 def test_groups_are_named() -> None:
     row = Row("als", "certified", 1.0, 0, 0, by_activity=[[0.01, 1, 0.5], [0.1, 1, 0.5], [1.0, 1, None]])
     assert group_names([row], "by_activity") == ["most active 1%", "1% to 10%", "10% to 100%"]
+
+
+def calibrated(method: str, epsilon: float, **found: Any) -> Row:
+    """Return a row whose noise was chosen for its epsilon, which it misses by a hair."""
+    return replace(certified(method, epsilon, **found), epsilon=0.99994 * epsilon)
+
+
+DECIDING = [
+    calibrated("als", 0.1, rmse=1.1, ndcg=0.1),
+    calibrated("als", 1.0, rmse=0.95, ndcg=0.3),
+    calibrated("gaussian", 1.0, rmse=0.99, ndcg=0.1),
+    calibrated("als", 5.0, rmse=0.9, ndcg=0.4),
+    Row("own-mean", "none", math.inf, 0, 0, rmse=1.0),
+    Row("popular", "none", math.inf, 0, 0, ndcg=0.05),
+    Row("sgd", "none", math.inf, 0, 0, rmse=0.85, ndcg=0.5),
+]
+
+
+def test_a_report_begins_with_the_decision(tmp_path: Path) -> None:
+    said, decided, _ = writing.findings(summarize(DECIDING))
+    assert "From ε = 1 per user on, the best certified method has a better rmse than the per-user mean" in said
+    assert "At every ε here, the best certified method has a better ndcg than exact popularity." in said
+    rows = [re.findall(r"<td[^>]*>([^<]*)", row) for row in decided.split("<tr>")[2:]]
+    assert rows == [
+        ["0.1 per user", "als", "1.1000", "+0.2500", "+0.1000", "0.1000", "−0.4000", "+0.0500"],
+        ["1 per user", "als", "0.9500", "+0.1000", "−0.0500", "0.3000", "−0.2000", "+0.2500"],
+        ["5 per user", "als", "0.9000", "+0.0500", "−0.1000", "0.4000", "−0.1000", "+0.3500"],
+    ]
+    text = _text_of(tmp_path, MIXED, Sweep(points_of(["als"], ["certified"], [1.0])))
+    assert text.index("best certified") < text.index("no guarantee covers them") < text.index("ranking against ε")
+
+
+@pytest.mark.parametrize(
+    ("height", "words"),
+    [(0.94, "From ε = 5 per user on"), (0.5, "No certified method here has a better rmse"), (2.0, "At every ε here")],
+)
+def test_a_headline_says_from_where_on_it_is_worth_it(height: float, words: str) -> None:
+    rows = [*DECIDING[:4], Row("own-mean", "none", math.inf, 0, 0, rmse=height)]
+    assert headline(summarize(rows), "rmse", "own-mean", "the per-user mean").startswith(words)
+
+
+def test_details_are_folded(page: Page) -> None:
+    names = [tag for tag, _ in page.tags]
+    first = names.index("details")
+    assert "svg" in names[:first]
+    assert names[:first].count("table") == 1  # the decision
+
+
+def test_units_without_anything_certified_are_among_the_details(tmp_path: Path) -> None:
+    plan = Sweep(points_of(["als"], ["certified"], [1.0]))
+    text = _text_of(tmp_path, MIXED, plan)
+    assert text.index("rmse against ε per user") < text.index("Details") < text.index("rmse against ε per rating")
+    only_claims = _text_of(tmp_path, [claimed("objective", 2.0, rmse=0.6)], plan)
+    assert only_claims.index("rmse against ε per rating") < only_claims.index("Details")

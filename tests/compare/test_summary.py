@@ -96,3 +96,13 @@ def test_seeded_noise_is_recognised_in_both_modes() -> None:
     assert not is_seeded(row(mode="paper"))
     assert is_seeded(row(certified=False))
     assert is_seeded(row(mode="paper", guarantee=claimed("sketch", 1.0, seeded=True).guarantee))
+
+
+def test_points_are_a_table_of_means() -> None:
+    points = summarize([row(rmse=0.9), row(repeat=1, rmse=1.1), row(method="own-mean", mode="none", rmse=1.2)])
+    frame = points.to_pandas()
+    assert sorted(frame["rmse"]) == pytest.approx([1.0, 1.2])
+    assert sorted(frame["n"]) == [1, 2]
+    assert "recall" not in frame
+    assert list(points.to_polars().columns) == list(frame.columns)
+    assert "<th>rmse</th>" in points._repr_html_()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf.compare.measurement import RankedParts, measure
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
+from dpmf.compare.results import BIASES, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
@@ -74,11 +74,31 @@ def test_fields_that_labels_are_made_from_cannot_be_set(name: str) -> None:
         plan_of(1.0, settings={"als": {name: "1"}})
 
 
+NOT_TRAINED = (OWN_MEAN, BIASES, POPULAR, PRIVATE_POPULAR)
+
+
+def test_biases_and_popularity_are_measured_beside_methods(small_ratings: Ratings, table: Table) -> None:
+    rows = sweep(plan_of(1.0, 1e6, repeats=1, holdout=0.2), small_ratings, table, n_threads=1)
+    found = {(row.method, row.asked): row for row in rows}
+    free, biases = found[OWN_MEAN, math.inf], found[BIASES, math.inf]
+    assert biases.rmse is not None
+    assert free.rmse is not None
+    assert biases.rmse < free.rmse
+    assert biases.recall is not None
+    exact, private = found[POPULAR, math.inf], found[PRIVATE_POPULAR, 1.0]
+    assert exact.ndcg is not None
+    assert private.ndcg is not None
+    assert 0 <= private.ndcg <= 1
+    assert private.rmse is None
+    assert not any(row.certified or row.error for row in (biases, exact, private))
+    assert "cannot be met" in found[PRIVATE_POPULAR, 1e6].error  # such as no method could
+
+
 def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
     small_ratings: Ratings, table: Table
 ) -> None:
     rows = sweep(plan_of(1.0, holdout=0.2, seed=5), small_ratings, table, n_threads=1)
-    assert len(rows) == 8
+    assert len(rows) == 12
     found = {(row.method, row.repeat): row for row in rows}
     for repeat in (0, 1):
         train, test = small_ratings.split(0.2, seed=5 + repeat)
@@ -172,7 +192,7 @@ def test_only_the_first_repeat_is_timed_and_threads_do_not_change_results(small_
     settings: dict[str, Any] = {"settings": {**QUICK, "als": {**QUICK["als"], "noise_seed": 3}}}
     alone = sweep(plan_of(1.0, 5.0, **settings), small_ratings, table, n_threads=2, jobs=1)
     together = sweep(plan_of(1.0, 5.0, **settings), small_ratings, Table(table.path.with_name("b.csv")), n_threads=2)
-    trained = [row for row in together if row.method not in (OWN_MEAN, POPULAR)]
+    trained = [row for row in together if row.method not in NOT_TRAINED]
     assert {(row.repeat, row.seconds is None, row.peak_memory is None) for row in trained} == {
         (0, False, False),
         (1, True, True),
@@ -199,7 +219,7 @@ def test_nothing_is_run_twice_and_more_can_be_added(
     assert table.path.read_bytes() == first
     rows = sweep(plan_of(1.0, 5.0, repeats=2), small_ratings, table, n_threads=1)
     assert ran[2:] == ["als 5 0", "sgd inf 1", "als 1 1", "als 5 1"]
-    assert len(rows) == 10
+    assert len(rows) == 16
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -212,9 +232,9 @@ def test_an_interruption_keeps_what_has_ended(small_ratings: Ratings, table: Tab
     with pytest.raises(KeyboardInterrupt):
         sweep(plan, small_ratings, table, n_threads=2, jobs=jobs, progress=interrupt)
     kept = table.rows()
-    assert 4 <= len([row for row in kept if row.method not in (OWN_MEAN, POPULAR)]) <= 5
+    assert 4 <= len([row for row in kept if row.method not in NOT_TRAINED]) <= 5
     rows = sweep(plan, small_ratings, table, n_threads=2, jobs=jobs)
-    assert len(rows) == 10
+    assert len(rows) == 16
     assert [row for row in rows if row in kept] == kept
 
 
@@ -230,7 +250,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
     assert {row.error for row in rows} == {"", "it has diverged"}
     rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert {row.error for row in rows} == {""}
-    assert len(rows) == 4
+    assert len(rows) == 6
 
 
 def test_data_that_no_private_run_may_use_are_refused_at_once(table: Table) -> None:

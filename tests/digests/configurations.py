@@ -26,6 +26,7 @@ from dpmf.methods import Method
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.planned import PLAN
 from dpmf.methods.certified.run import Terms, certify
+from dpmf.model.learnt import LEARNT
 from dpmf.ratings import Ratings
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.synthetic import make
@@ -151,7 +152,8 @@ def _sums(method: EASE | Joint) -> bytes:
     data = ratings()
     public = method.public_half(data.catalogue, data.scale)
     certify(public, data, Terms.of(method.label, method.facts(), ()), RunOptions(2))
-    return b"".join(one.tobytes() for one in public.state().values())
+    stated = {name: one for name, one in public.state().items() if not name.endswith("noise of totals")}  # no sum
+    return b"".join(one.tobytes() for one in stated.values())
 
 
 RELEASES: dict[str, Callable[[], Release | bytes]] = {name: partial(_trained, name) for name in METHODS}
@@ -167,11 +169,12 @@ RELEASES["joint certified, noisy sums"] = partial(_sums, Joint(**_JOINT, **_SEED
 def digest(release: Release | bytes) -> str:
     """Return a digest of the two files of a release, or of whatever stands for one.
 
-    What the plan was made from is left out: it is about how a release is checked, not about what was learnt.
+    What the plan was made from, and how much stands out from the noise, are left out: they are about how a release is
+    checked and judged, and what was learnt is in the tensors.
     """
     if isinstance(release, bytes):
         return sha256(release).hexdigest()[:32]
-    configuration = {name: value for name, value in release.configuration.items() if name != PLAN}
+    configuration = {name: value for name, value in release.configuration.items() if name not in (PLAN, LEARNT)}
     release = replace(release, configuration=configuration)
     with TemporaryDirectory() as folder:
         release.save(Path(folder) / "release")

@@ -61,7 +61,7 @@ def test_a_limit_is_never_shown_lower_than_it_is() -> None:
     claim = Guarantee.paper(
         epsilon=5.0, delta=0.0, unit="user", neighbours="add-remove", claim="x", releases=["y"], assumptions=["z"]
     )
-    for epsilon, shown in ((0.0, "50 "), (0.01, "51 "), (4.59, "99 "), (5.0, "99.4 "), (50.0, "100 ")):
+    for epsilon, shown in ((0.0, "50.0 "), (0.01, "50.3 "), (4.59, "99.0 "), (5.0, "99.4 "), (50.0, "100.0 ")):
         assert f"at most {shown}times out of 100." in words(label_of(replace(claim, epsilon=epsilon), FACTS))
 
 

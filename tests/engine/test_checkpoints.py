@@ -18,7 +18,7 @@ import pytest
 
 from dpmf import SGD, Checkpoint, Model, Ratings
 from dpmf.engine import layout
-from dpmf.engine.checkpoints import Snapshots
+from dpmf.engine.checkpoints import Snapshots, machine_identity
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.store import StoredRatings
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
@@ -258,3 +258,16 @@ def test_killed_at_a_snapshot_a_run_ends_with_the_same_bits(
     program(*resumable, check=True)
     for name in ("release.safetensors", "release.json"):
         assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_machine_is_what_kernels_are_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    here = machine_identity()
+    monkeypatch.setattr(numba.config, "CPU_NAME", "haswell")
+    named = machine_identity()
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", "+avx2")
+    narrowed = machine_identity()
+    assert named["cpu"].startswith("haswell ")
+    assert len({one["cpu"] for one in (here, named, narrowed)}) == 3
+    assert here["numba"] == narrowed["numba"]

@@ -245,7 +245,7 @@ def test_an_ingested_folder_may_be_replaced_but_no_other(tmp_path: Path) -> None
 def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(Ratings.of(["ann"], ["a"], [2]), tmp_path / "out")
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(BlockFile, "build", fail)

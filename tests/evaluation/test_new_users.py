@@ -52,7 +52,7 @@ def test_positives_are_split_and_nothing_else_is_known(small_ratings: Ratings) -
     likes = [held_out.items[held_out.users == user] for user in range(held_out.n_users)]
     values = [held_out.values[held_out.users == user] for user in range(held_out.n_users)]
     likes = [items[rated >= 4] for items, rated in zip(likes, values, strict=True)]
-    enough = [items for items in likes if len(items) >= 2]
+    enough = [items for items in likes if len(items) >= protocol.least]
     assert (len(people), people.n_left_out) == (len(enough), len(likes) - len(enough))
     for row, items in enumerate(enough):
         known = people.known.items[people.known.indptr[row] : people.known.indptr[row + 1]]
@@ -87,7 +87,7 @@ def test_figures_of_a_hand_computed_example() -> None:
     known = Csr(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array([5, 5], np.float32))
     sought = CsrPattern(np.array([0, 1, 4]), np.array([2, 0, 3, 4], np.int32))
     lists = np.array([[1, 2, 3, 4, -1], [0, 2, 3, -1, -1]], np.int32)
-    figures = measure_ranker(lambda *_: lists, People(known, sought, 5, 2, 0), np.array([9, 8, 7, 6, 5]))
+    figures = measure_ranker(lambda *_: lists, People(known, sought, 5, 2, 0, 2), np.array([9, 8, 7, 6, 5]))
     first, second = 1 / math.log2(3), (1 + 1 / math.log2(4)) / (1 + 1 / math.log2(3) + 1 / math.log2(4))
     assert figures["recall@20"] == pytest.approx((1 + 2 / 3) / 2)
     assert figures["recall@50"] == figures["recall@20"]
@@ -107,7 +107,7 @@ def test_figures_are_those_of_a_slow_reference() -> None:
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in sought])])
     popularity = chance.integers(0, 50, n_items)
     none = Csr(np.zeros(n_people + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-    people = People(none, CsrPattern(indptr, np.concatenate(sought).astype(np.int32)), n_items, n_people, 0)
+    people = People(none, CsrPattern(indptr, np.concatenate(sought).astype(np.int32)), n_items, n_people, 0, 2)
     figures = measure_ranker(lambda *_: lists, people, popularity)
     recalls, gains = [], []
     for row, items in zip(lists.tolist(), sought, strict=True):

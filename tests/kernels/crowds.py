@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.kernels.als_implicit import prepare_items
+from dpmf.kernels.als_implicit import Confidence, prepare_items
 from dpmf.kernels.bounded_sums import add_counts, add_item_moments, add_moments
 from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
@@ -204,7 +204,8 @@ def implicit_moments(crowd: Crowd, start: int, stop: int) -> Sums:
 
 def implicit_settings(crowd: Crowd) -> ImplicitSettings:
     """Return public numbers; the penalty on the bias has no meaning here, and stands for alpha."""
-    return ImplicitSettings(crowd.fit[0] - 0.1, crowd.fit[2], crowd.radius, crowd.height)
+    confidence = Confidence(crowd.fit[0] - 0.1, 16.0, crowd.fit[1] > 1)  # values stand for counts, whatever they are
+    return ImplicitSettings(confidence, crowd.fit[2], crowd.radius, crowd.height)
 
 
 def held_out_factor_steps(crowd: Crowd) -> float:
@@ -214,7 +215,7 @@ def held_out_factor_steps(crowd: Crowd) -> float:
 def held_out_factors(crowd: Crowd, start: int, stop: int) -> Sums:
     of, sums = crowd, np.zeros((len(crowd.weights), crowd.V.shape[1] + 1), np.int64)
     public = prepare_items(of.V, of.c, of.fit[1]), implicit_settings(of), held_out_factor_steps(of)
-    add_held_out_factors(of.pattern, of.pattern, start, stop, of.weights, of.shares, *public, sums)
+    add_held_out_factors(of.rated, of.rated, start, stop, of.weights, of.shares, *public, sums)
     return sums
 
 

@@ -41,6 +41,6 @@ def test_held_out_factors_are_those_of_the_reference(crowd: Crowd) -> None:
     assume(crowd.level > 1e9)
     of = replace(crowd, fit=(*crowd.fit[:2], 0.0), c=np.clip(crowd.c, -1, 1))
     for person in range(of.n_people):
-        given = of.of(person)[0], of.weights, float(of.shares[person]), of.V, of.c, of.fit[1]
+        given = *of.of(person), of.weights, float(of.shares[person]), of.V, of.c, of.fit[1]
         expected = add_held_out_factors_reference(*given, implicit_settings(of))
         agree(held_out_factors(of, person, person + 1) / held_out_factor_steps(of), expected, of.radius + of.height)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als.certified import Before, PublicALS
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
 from dpmf.methods.certified.answer import RatingsAnswerer
@@ -90,10 +90,21 @@ def _als(facts: Facts, per_item: bool = False) -> PublicALS:
     return PublicALS(plan, facts.scale, facts.keys, 3)
 
 
-def _implicit(facts: Facts, alpha: float) -> PublicImplicitALS:
-    return PublicImplicitALS(
-        ImplicitPlan(facts.n_items, facts.factors, ROUNDS, 0.3, facts.budget, alpha=alpha), facts.keys, 3
-    )
+def _continued(facts: Facts) -> PublicALS:
+    """Return a run that starts from an earlier release, of factors of several sizes."""
+    K, rng = facts.factors.most, np.random.default_rng(4)
+    public = _als(replace(facts, factors=FactorRule.exactly(K)))
+    sizes = np.array([0.1, 0.3, 0.5])
+    factors = rng.normal(size=(facts.n_items, K)) * rng.choice(sizes, (facts.n_items, 1))
+    known = np.ones(facts.n_items, np.bool_)
+    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, K, facts.n_items))
+    return public
+
+
+def _implicit(facts: Facts, alpha: float, most_count: float = 1.0, linear: bool = False) -> PublicImplicitALS:
+    public = facts.n_items, facts.factors, ROUNDS, 0.3, facts.budget
+    plan = ImplicitPlan(*public, alpha=alpha, most_count=most_count, linear=linear)
+    return PublicImplicitALS(plan, facts.keys, 3)
 
 
 def _ease(
@@ -114,7 +125,10 @@ class _FlatEase(PublicEase):
 
 def _grouped(facts: Facts) -> PublicEase:
     public = _ease(facts, None, n_users=10**6, linked=True)
-    return _FlatEase(public.plan, public.ramp, public.links)
+    assert public.links is not None
+    pairs = public.links.first, public.links.second
+    two_by_two = np.where((pairs[0] % 2 == 0) & (pairs[1] == pairs[0] + 1), 1.0, 0.2)  # so, there are several groups
+    return _FlatEase(public.plan, public.ramp, Links(*pairs, two_by_two))
 
 
 def _joint(
@@ -149,8 +163,11 @@ def _sketch(facts: Facts, width: int) -> PublicSketch:
 HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "als": _als,
     "als-per-item": lambda facts: _als(facts, per_item=True),
+    "als-continued": _continued,
     "als-implicit": lambda facts: _implicit(facts, 1.0),
     "als-implicit-even": lambda facts: _implicit(facts, 0.0),
+    "als-implicit-counts": lambda facts: _implicit(facts, 1.0, 16.0),
+    "als-implicit-linear": lambda facts: _implicit(facts, 2.0, 1e6, linear=True),
     "ease": lambda facts: _ease(facts, facts.n_items),
     "ease-implicit": lambda facts: _ease(facts, 2, n_users=4, implicit=True),
     "ease-counts": lambda facts: _ease(

@@ -72,7 +72,7 @@ def test_what_lies_beside_the_ratings_is_heeded(zipped: Callable[..., Path]) -> 
 @pytest.mark.parametrize(
     ("files", "name", "words"),
     [
-        ({"BX-Users.csv": "", "BX-Book-Ratings.csv": ""}, "", ["several files", "BX-Book-Ratings.csv", "as in"]),
+        ({"BX-Users.csv": "", "book-ratings.csv": ""}, "", ["several files", "as in", "small.zip/book-ratings.csv"]),
         (SMALL, "tags.csv", ["no files called tags.csv", "ml-latest-small/links.csv"]),
         ({"a/x.csv": "", "b/x.csv": ""}, "x.csv", ["several files called x.csv", "a/x.csv, b/x.csv"]),
     ],
@@ -98,3 +98,9 @@ def test_items_may_be_packed(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "movies.csv.gz").write_bytes(b"item,title\n")
     with refused("movies.csv.gz", "gzip"):
         Items.read(tmp_path / "movies.csv.gz")
+
+
+def test_what_is_wrong_in_an_archive_is_told_of_the_archive(zipped: Callable[..., Path], refused: Refused) -> None:
+    path = zipped({"a/ratings.csv": "user,item,rating\nx,1,2\nx,2\n"})
+    with refused(f"{path}/ratings.csv", "line 3"):
+        Ratings.read(path, bad_rows="refuse", encoding="latin-1")

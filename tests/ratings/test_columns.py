@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmf.ratings import Ratings
 from dpmf.ratings.formats.columns import Columns
+from dpmf.ratings.formats.roles import find_columns
 from dpmf.ratings.kinds import array_of
 from dpmf.ratings.times import UNKNOWN, times_of
 
@@ -140,3 +141,8 @@ def test_whole_and_fraction_are_those_of_the_decimal(numbers: list[int], digits:
 def test_fractions_of_a_second_count(times: NDArray[Any]) -> None:
     ratings = Ratings.of([1, 1], [2, 2], [3, 5], times, scale=(1, 5))
     assert ratings.values.tolist() == [3.0]
+
+
+def test_a_message_about_a_matrix_does_not_list_all_of_its_columns(refused: Refused) -> None:
+    with refused("no column for the user", "it has joke 0, joke 1", "joke 11, … (100 columns)"):
+        find_columns("the DataFrame", [f"joke {number}" for number in range(100)], 100, None)

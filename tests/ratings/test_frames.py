@@ -150,7 +150,9 @@ def test_bad_frames_are_refused_in_one_line(changed: dict[str, Any], words: list
         ),
         (scipy.sparse.csr_array((3, 3)), ["no ratings"]),
         (scipy.sparse.coo_array(np.ones(3)), ["shape (3,)"]),
-        (np.ones((3, 3)), ["ndarray"]),
+        (np.ones((3, 5)), ["5 columns", "user, item, rating", "csr_array"]),
+        (np.ones((3, 2)), ["the array has no column for the rating", "2 unnamed columns"]),
+        (np.ones((3, 3, 3)), ["ndarray"]),
         ({"user": [1], "item": [1], "rating": [1]}, ["dict"]),
     ],
 )

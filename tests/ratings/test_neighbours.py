@@ -19,6 +19,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dpmf.ratings import Ratings
+from dpmf.ratings.given import as_ratings
 from ratings.neighbours import (
     NAMES,
     NUMBERS,
@@ -132,6 +133,29 @@ def test_arrays(worlds: Joined) -> None:
     check(read, worlds, "arrays")
 
 
+@given(worlds=neighbours(hostile_values, users=["small", "text"], times=["small"]))
+@example(Joined(crowd_of("small", "small"), ("x", 3, 4, 5), 0))
+@example(Joined(crowd_of("small", "small"), (2**53, 3, 4, 5), 20))
+@settings(max_examples=200)
+def test_rows_of_an_array(worlds: Joined) -> None:
+    def matrix(columns: dict[str, list[Any]]) -> Any:
+        for one in columns.values():
+            array(one)
+        strict(columns)  # NumPy makes "7.0" of 7.0 beside a text
+        return np.array(list(zip(*columns.values(), strict=True)))
+
+    check(lambda rows: Ratings.of(built(matrix, rows), scale=SCALE), worlds, "rows")
+
+
+@given(worlds=neighbours(hostile_values))
+@settings(max_examples=100)
+def test_rows_of_an_array_of_objects(worlds: Joined) -> None:
+    def matrix(columns: dict[str, list[Any]]) -> Any:
+        return np.array(list(zip(*columns.values(), strict=True)), object)
+
+    check(lambda rows: Ratings.of(built(matrix, rows), scale=SCALE), worlds, "rows of objects")
+
+
 @pytest.mark.parametrize("kind", sorted(IN_MEMORY))
 @given(worlds=neighbours(hostile_values))
 @example(Joined(crowd_of("small", "large"), (99, 3, 4, 12.5), 0))
@@ -140,6 +164,14 @@ def test_arrays(worlds: Joined) -> None:
 @settings(max_examples=100)
 def test_tables(kind: str, worlds: Joined) -> None:
     check(lambda rows: Ratings.of(built(IN_MEMORY[kind], rows), scale=SCALE), worlds, kind)
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars"])
+@given(worlds=neighbours(hostile_values))
+@example(Joined(crowd_of("small", "large"), (99, 3, 4, 12.5), 0))
+@settings(max_examples=25)
+def test_tables_that_a_method_is_given(kind: str, worlds: Joined) -> None:
+    check(lambda rows: as_ratings(built(IN_MEMORY[kind], rows), scale=SCALE, unrated=True), worlds, f"given {kind}")
 
 
 hostile_numbers = st.one_of(st.sampled_from(NUMBERS), st.floats(), st.integers(0, 9))

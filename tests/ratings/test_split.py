@@ -15,7 +15,7 @@ from dpmf.ratings import Ratings
 if TYPE_CHECKING:
     from ratings.conftest import Refused, Table
 
-WAYS = [("random", 0.5), ("per-user", 0.4), ("last", 2)]
+WAYS = [("random", 0.5), ("per-user", 0.4), ("last", 2), ("time", 2)]
 
 histories = st.dictionaries(
     st.tuples(st.integers(0, 4), st.integers(0, 8)), st.integers(0, 3), min_size=1, max_size=30
@@ -115,7 +115,7 @@ def test_random_holds_out_about_the_share_asked_for_whatever_the_user_or_the_ite
         ({"test": 0}, ["test=0", "between 0 and 1"]),
         ({"test": 1}, ["test=1"]),
         ({"test": float("nan")}, ["test=nan"]),
-        ({"test": 0.2, "how": "per-user "}, ["how='per-user '", "random, per-user, last"]),
+        ({"test": 0.2, "how": "per-user "}, ["how='per-user '", "random, per-user, last, time"]),
         ({"test": 1, "how": "per-user"}, ["test=1"]),
         ({"test": 0, "how": "last"}, ["test=0", "number of ratings"]),
         ({"test": 1.5, "how": "last"}, ["test=1.5"]),
@@ -128,6 +128,13 @@ def test_a_split_that_makes_no_sense_is_refused(arguments: dict[str, Any], words
         ratings_of({(1, 1): 1, (1, 2): 2}).split(**arguments)
 
 
-def test_last_needs_times(refused: Refused) -> None:
-    with refused("timestamp"):
-        Ratings.of([1], [1], [1]).split(1, how="last")
+@given(history=histories, cut=st.integers(-1, 4))
+def test_time_holds_out_everything_from_a_time_on(history: dict[tuple[int, int], int], cut: int) -> None:
+    late = {(str(user), str(item)) for (user, item), time in history.items() if time >= cut}
+    assert held_pairs(ratings_of(history), cut, "time") == late
+
+
+@pytest.mark.parametrize("how", ["last", "time"])
+def test_the_last_ones_and_a_time_need_times(how: str, refused: Refused) -> None:
+    with refused("timestamp", how):
+        Ratings.of([1], [1], [1]).split(1, how=how)

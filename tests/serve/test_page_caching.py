@@ -35,7 +35,7 @@ CHANGES = {
         "document.getElementById('downloaded').textContent.includes('new for everybody')",
     ),
     "js/worker.js": (
-        "const STARTERS = 24",
+        "const STARTERS = 60",
         "const STARTERS = 3",
         "document.getElementById('starter-list').children.length === 3",
     ),

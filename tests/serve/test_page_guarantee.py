@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
-from dpmf.privacy import Guarantee
+from dpmf.privacy import Budget, GaussianEvent, Guarantee
+from dpmf.privacy.explain import guess
 
 from .host import Host
 from .samples import random_release
@@ -22,12 +25,34 @@ def test_a_certified_release_shows_its_guarantee_and_no_banner(browser: Any, add
         assert (
             "certified" in page.inner_text("#chip") or page.locator("#chip").get_attribute("data-certified") == "true"
         )
-        dots = {kind: page.locator(f".dots .{kind}").count() for kind in ("chance", "gain", "none")}
-        assert dots == {"chance": 50, "gain": 20, "none": 30}  # epsilon = 0.834: right 69.7 times of 100
+        dots = {kind: page.locator(f".dots .{kind}").count() for kind in ("chance", "gain", "limit", "none")}
+        # The noise that was used allows 53.98, and epsilon = 0.834 allows 69.72: each ends within a dot.
+        assert dots == {"chance": 50, "gain": 4, "limit": 16, "none": 30}
+        assert page.locator(".odds dt").all_inner_texts() == ["50", "≤ 54.0", "≤ 69.8"]
+        assert "makes at most 4.0 more of them right" in page.inner_text("#promise")
         words = page.inner_text("#promise")
         for fact in ("0.8341", "0.000001", "user", "add-remove", "certified"):
             assert fact in words
         assert page.locator("#sections details").count() == 6
+
+
+def test_a_limit_close_to_certainty_is_not_rounded_to_it(browser: Any, host: Host) -> None:
+    event = GaussianEvent("item sums", noise_multiplier=0.85, coordinates=10**6)
+    guarantee = Guarantee.certified_by(Budget(5.0, 1e-3), [event], releases=["item factors"])
+    assert guarantee.epsilon is not None
+    assert guarantee.delta is not None
+    with Visitor(browser, host.site(random_release(guarantee=guarantee), "close-to-certain")) as visitor:
+        page = visitor.open()
+        visitor.go("privacy")
+        worst = f"{np.ceil(1000 * guess(guarantee.epsilon, guarantee.delta)) / 10:.1f}"
+        # Two Gaussians, told apart as well as can be.
+        used = f"{np.ceil(1000 * norm.cdf(0.5 / 0.85)) / 10:.1f}"
+        assert float(used) < float(worst) < 100
+        assert page.locator(".odds dt").all_inner_texts() == ["50", f"≤ {used}", f"≤ {worst}"]
+        assert page.locator(".dots").get_attribute("aria-label") == (
+            f"Of 100 guesses, 50 are right by chance, at most {used} with this release, and at most {worst} with any "
+            "of this ε and δ."
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpmf.model import Person, Ranking, Release, Ridge
+from dpmf.model import Explanation, Person, Ranking, Release, Ridge
+from dpmf.model.learnt import Learnt
 from dpmf.ratings import Scale
 
 from .host import Host
-from .samples import CERTIFIED, random_release
+from .samples import random_release
 
 N_PEOPLE = 12
 IMPLICIT = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit"}
+KNOWN = Learnt(60, factors=4, pairs=0, with_factors=np.arange(60) % 3 == 1)
 RELEASES: dict[str, dict[str, Any]] = {
     "one factor": {"K": 1},
     "few factors": {"K": 4, "ridge": Ridge(0.5, 0.25)},
@@ -25,6 +26,7 @@ RELEASES: dict[str, dict[str, Any]] = {
     "no penalty": {"K": 3, "ridge": Ridge(0.3, 0.0)},
     "many factors": {"K": 65, "n": 300, "ridge": Ridge(4.0, 12.0)},
     "wide scale": {"K": 5, "scale": Scale(0, 100), "mean": 60.0},
+    "known in part": {"K": 4, "configuration": {"method": "als", "learnt": KNOWN.record()}},
     "implicit": {"K": 6, "alpha": 3.0, **IMPLICIT},
     "implicit, many": {"K": 33, "n": 400, "alpha": 0.5, "ridge": Ridge(0.0, 0.1), **IMPLICIT},
 }
@@ -42,7 +44,8 @@ COMPUTE = """async ([paths, people]) => {
         const { start, parts } = contributions(model, person, item);
         return start + parts.reduce((total, part) => total + part, 0);
       });
-      return { scores: [...scores], sums, best: best(scores, 10, (item) => !items.includes(item)) };
+      const why = [0, 7].map((item) => contributions(model, person, item));
+      return { scores: [...scores], sums, why, best: best(scores, 10, (item) => !items.includes(item)) };
     }),
     similar: similar(model, 1, 5),
   };
@@ -70,6 +73,13 @@ def scores_of(person: Person) -> np.ndarray[Any, Any]:
     return release.item_factors @ person.factors + release.item_biases + release.mean + person.bias
 
 
+def in_order(person: Person, explained: Explanation) -> list[float]:
+    """Return what each of a person's items adds, in the order of the catalogue, as the page has it."""
+    adds = {one.item: one.adds for one in explained.shares}
+    items = (person.release.items.ids[int(place)] for place in person.rated)
+    return [adds[item] for item in items if item in adds]
+
+
 @pytest.mark.parametrize("name", RELEASES)
 def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -> None:
     changes = dict(RELEASES[name])
@@ -87,6 +97,10 @@ def test_fold_in_equals_the_one_in_python(browser: Any, host: Host, name: str) -
         expected = release.fold_in(rated)
         np.testing.assert_allclose(found["scores"], scores_of(expected), rtol=0, atol=1e-4)
         np.testing.assert_allclose(found["sums"], scores_of(expected), rtol=0, atol=1e-4)
+        for item, why in zip([0, 7], found["why"], strict=True):
+            explained = expected.explain(release.items.ids[item])
+            assert why["start"] == pytest.approx(explained.start, abs=1e-4)
+            np.testing.assert_allclose(why["parts"], in_order(expected, explained), rtol=0, atol=1e-4)
         chosen = [one.item for one in expected.recommend(k=10)]
         assert [release.items.ids[item] for item in found["best"]] == chosen
     alike = release.similar_items(release.items.ids[1], k=5)
@@ -117,7 +131,8 @@ RANK = """async ([paths, people]) => {
       const scores = rankingScores(ranking, owner);
       const sums = Array.from(scores, (_, item) =>
         rankingParts(ranking, owner, item)?.reduce((total, part) => total + part, 0) ?? null);
-      return { scores: [...scores], sums, best: best(scores, 60, (item) => !items.includes(item), ranking.order) };
+      const why = [0, 7].map((item) => ({ items: owner.items, parts: rankingParts(ranking, owner, item) ?? [] }));
+      return { why, scores: [...scores], sums, best: best(scores, 60, (item) => !items.includes(item), ranking.order) };
     }),
     together: Array.from(ranking.places, (_, item) => together(ranking, item, 5)),
   };
@@ -152,6 +167,10 @@ def test_the_ranking_equals_the_one_in_python(
         assert expected.weights is not None
         scores = release.ranking.scores(expected.rated, expected.weights)
         np.testing.assert_allclose(found["scores"], scores, rtol=1e-4, atol=1e-5)
+        for item, why in zip([0, 7], found["why"], strict=True):
+            adds = {one.item: one.adds for one in expected.explain(release.items.ids[item]).shares}
+            parts = dict(zip([release.items.ids[place] for place in why["items"]], why["parts"], strict=False))
+            assert parts == pytest.approx(adds, rel=1e-4, abs=1e-5)
         known = [item for item, total in enumerate(found["sums"]) if total is not None]
         np.testing.assert_allclose([found["sums"][item] for item in known], scores[known], rtol=1e-4, atol=1e-5)
         assert [release.items.ids[item] for item in found["best"]] == [one.item for one in expected.recommend(k=60)]
@@ -182,7 +201,7 @@ DAMAGE_RANKING = """async ([paths]) => {
   };
   return [
     !refused(() => {}),
-    refused((facts) => (facts.version = 5)),
+    refused((facts) => (facts.version = 6)),
     refused((facts) => (facts.ranking.n_items = "4")),
     refused((facts) => (facts.ranking.n_pairs += 1)),
     refused((facts) => (facts.ranking.threshold = null)),
@@ -238,23 +257,3 @@ def test_damaged_tensors_are_refused(browser: Any, host: Host) -> None:
         assert page.evaluate(DAMAGE, [paths]) == [True] * 8
     finally:
         page.close()
-
-
-def test_titles_are_found_by_words_without_accents(browser: Any, host: Host, release: Release) -> None:
-    paths = put_up(host, replace(release, guarantee=CERTIFIED), "search")
-    search = """async ([paths, texts]) => {
-      const { makeCatalogue } = await import(paths["js/catalogue.js"]);
-      const { items } = await (await fetch(paths["release/release.json"])).json();
-      const catalogue = makeCatalogue(items);
-      return [texts.map((text) => catalogue.search(text, 9).found), catalogue.find(40, "Up"), catalogue.find("x", "Up"),
-        catalogue.find("x", "七人の侍"), catalogue.find(7, "nothing")];
-    }"""
-    page = browser.new_page()
-    try:
-        page.goto(f"{host.address}/blank.html")
-        texts = ["AMELIE", "  destin  fabuleux ", "up", "horror", "侍", "zzz", "a"]
-        found = page.evaluate(search, [paths, texts])
-    finally:
-        page.close()
-    assert found[0] == [[2], [2], [3, 4], [1], [5], [], [1, 0, 2]]
-    assert found[1:] == [3, None, 5, None]

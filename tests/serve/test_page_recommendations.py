@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmf.model import Ranking
+from dpmf import Joint
+from dpmf.model import Ranking, Release
+from dpmf.model.learnt import Learnt
+from dpmf.privacy import Budget
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.synthetic import make
 
 from .host import Host
 from .samples import IMPLICIT, RATED, random_release
@@ -60,6 +64,38 @@ def test_why_adds_up_and_similar_items_are_those_of_python(browser: Any, address
         assert alike == [one.title for one in release.similar_items(title, k=6)]
 
 
+@pytest.mark.parametrize(("n_factors", "are_told"), [(2, False), (8, True)])
+def test_degrees_of_likeness_are_shown_where_they_tell_items_apart(
+    browser: Any, host: Host, n_factors: int, are_told: bool
+) -> None:
+    release = random_release(K=n_factors)
+    with Visitor(browser, host.site(release, f"alike-{n_factors}")) as visitor:
+        page = visitor.open()
+        page.locator("#recommendations .why").first.click()
+        page.wait_for_selector("#item-similar .what")
+        alike = release.similar_items(page.inner_text("#item-title"), k=6)
+        assert page.locator("#item-similar .what").all_inner_texts() == [one.title for one in alike]
+        shown = page.locator("#item-similar .degree").all_inner_texts()
+        assert shown == ([f"{round(100 * one.score)} % alike" for one in alike] if are_told else [])
+        assert ("too little" in page.inner_text("#item-similar-words")) != are_told
+
+
+def test_a_hovered_star_does_not_look_like_a_given_rating(browser: Any, address: str) -> None:
+    fill = "(label) => getComputedStyle(label.querySelector('svg')).fill"
+    with Visitor(browser, address) as visitor:
+        page = visitor.open()
+        labels = page.locator("#recommendations > .card").first.locator(".stars label")
+        labels.nth(3).hover()
+        assert labels.nth(3).evaluate(fill) == "none"
+        labels.nth(3).click()
+        given = labels.nth(3).evaluate(fill)
+        assert given != "none"  # at once, with the pointer still on it
+        labels.nth(1).hover()
+        assert [labels.nth(place).evaluate(fill) for place in range(5)] == ["none"] * 5
+        page.mouse.move(0, 0)
+        assert [labels.nth(place).evaluate(fill) for place in range(5)] == [given] * 4 + ["none"]
+
+
 def test_a_card_in_use_stays_where_it_is_until_it_is_left(browser: Any, address: str) -> None:
     place = """() => [...document.querySelectorAll("#recommendations > .card")]
       .findIndex((card) => card.contains(document.activeElement))"""
@@ -94,7 +130,9 @@ def test_a_ranking_part_orders_and_the_rating_model_gives_the_stars(
         np.testing.assert_allclose(
             [float(text) for text in visitor.scores()], [one.rating or 0 for one in expected], atol=0.0501
         )
-        assert "the number is the rating to expect" in page.inner_text("#list-note")
+        assert "Ordered by what goes with the things you like. The number is the rating to expect." in page.inner_text(
+            "#list-note"
+        )
         page.locator("#recommendations .why").first.click()
         page.wait_for_selector("#item-why .total")
         values = [float(text.replace("−", "-")) for text in page.locator("#item-why .value").all_inner_texts()]
@@ -124,6 +162,73 @@ def test_a_release_that_only_ranks_shows_no_stars(browser: Any, host: Host, rank
         page.locator("#map-best button").first.click()
         page.wait_for_selector("#item-why .total")
         assert page.inner_text("#item-score") == ""
+
+
+TITLES = {
+    "pairs": "For you", "factors": "For you", "ratings": "Liked by most", "popularity": "Most popular",
+    "nothing": "In no particular order",
+}  # fmt: skip
+LEARNT = {
+    "tastes": Learnt(60, factors=2, pairs=0),
+    "no tastes": Learnt(60, factors=0, pairs=0, rated=20, popular=20),
+    "only popularity": Learnt(60, factors=0, pairs=0, rated=0, popular=20),
+    "noise": Learnt(60, factors=0, pairs=0, rated=0, popular=0),
+}
+
+
+@pytest.mark.parametrize("known", LEARNT)
+def test_a_list_says_what_orders_it(browser: Any, host: Host, known: str) -> None:
+    learnt = LEARNT[known]
+    changes: dict[str, Any] = {} if known in ("tastes", "no tastes") else {"item_biases": np.zeros(60, np.float32)}
+    release = random_release(configuration={"method": "als", "learnt": learnt.record()}, **changes)
+    with Visitor(browser, host.site(release, f"order-{known.replace(' ', '-')}")) as visitor:
+        page = visitor.open()
+        for rated in ({}, {"Film 3": 5}):
+            for title, stars in rated.items():
+                visitor.rate(title, stars)
+            assert page.inner_text("#list-title") == TITLES[release.fold_in(rated).ordered_by]
+            by_number = "Ordered by the rating to expect" in page.inner_text("#list-note")
+            assert by_number == (release.fold_in(rated).ordered_by in ("ratings", "factors"))
+
+
+def test_what_follows_by_popularity_says_so(browser: Any, host: Host, ranking_of: Callable[..., Ranking]) -> None:
+    release = random_release(ranking=ranking_of(60, n_factors=6))
+    assert release.ranking is not None
+    linked = {release.items.titles[item] for item in release.ranking.items}
+    with Visitor(browser, host.site(release, "follows")) as visitor:
+        page = visitor.open()
+        for title in sorted(linked)[:2]:
+            visitor.rate(title, 5)
+        while page.is_visible("#more"):
+            page.click("#more")
+            visitor.answered()
+        cards = page.locator("#recommendations > .card").all()
+        titles = visitor.titles()
+        assert set(titles) - linked
+        for card, title in zip(cards, titles, strict=True):
+            assert ("By popularity" in card.locator(".because").inner_text()) == (title not in linked)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Release:
+    """Return a release that ranks and predicts, of synthetic people whose taste goes by genre; without noise."""
+    return Joint(budget=Budget(np.inf), head=150, n_factors=8, n_epochs=3).fit(make(3000)).release
+
+
+@pytest.mark.parametrize("genre", ["Space", "Romance"])
+def test_the_list_of_a_fan_is_of_their_genre(browser: Any, host: Host, trained: Release, genre: str) -> None:
+    assert trained.ranking is not None
+    genres = dict(zip(trained.items.titles, trained.items.genres, strict=True))
+    popular = [trained.items.titles[item] for item in trained.ranking.order]
+    known = [title for title in popular if genres[title].startswith(genre)][:6]
+    with Visitor(browser, host.site(trained, "trained", accept_unproven=True)) as visitor:
+        page = visitor.open()
+        for title in known:
+            visitor.rate(title, 5)
+        shown = visitor.titles()[:10]
+        assert sum(genre in genres[title] for title in shown) >= 7
+        reasons = page.locator("#recommendations .because").all_inner_texts()[:10]
+        assert sum("Mostly because of" in reason for reason in reasons) >= 9
 
 
 def test_implicit_feedback_has_toggles(browser: Any, host: Host) -> None:

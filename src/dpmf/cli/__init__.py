@@ -4,8 +4,8 @@ Commands are found by name and imported when they are called, and what they need
 `dpmf --help` answers at once.
 
 >>> sorted(_COMMANDS)
-['audit', 'bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export-site', 'ledger', 'plot', \
-'recommend', 'recommend-all', 'serve', 'similar', 'simulate', 'train', 'verify']
+['audit', 'bench', 'compare', 'data', 'demo', 'doctor', 'evaluate', 'explain', 'export', 'export-site', 'ledger', \
+'plot', 'recommend', 'recommend-all', 'serve', 'similar', 'simulate', 'train', 'verify']
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _COMMANDS = {
     "verify": "dpmf.cli.verify",
     "audit": "dpmf.cli.audit",
     "ledger": "dpmf.cli.ledger",
+    "export": "dpmf.cli.export",
     "export-site": "dpmf.cli.export_site",
     "compare": "dpmf.cli.compare",
     "simulate": "dpmf.cli.simulate",
@@ -55,15 +56,26 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"\bdelimiter=…": "--delimiter",
     r"\bheader=True or header=False": "--header or --no-header",
     r"\bmissing=(\S+)": r"--missing \1",
+    r"\bescape='\\'": r"--escape '\\'",
     r"\b(encoding|escape)='([^']*)'": r"--\1 \2",
+    r"\b(encoding)=…": r"--\1",
+    r"\bfeedback='(\w+)', by EASE or ALS": r"--feedback \1, and --method ease or als",
+    r"\bfeedback='(\w+)'": r"--feedback \1",
+    r"\bhow='(\w+)'": r"--split \1",
     r"\bleading=(-?\d+)": r"--leading \1",
+    r"\busers_about=(-?\d+)": r"--users-about \1",
     r"\bbad_rows='(\w+)'": r"--bad-rows \1",
     r"\blayout='(\w+)'": r"--layout \1",
     r"\bduplicates='(\w+)'": r"--duplicates \1",
+    "count=plays, or leave it out": "--columns count=plays, or leave it out",
+    r"cluster '([^']*)' is not known": r"--cluster \1 is not known",
+    r"workers=(-?\d+):": r"--workers \1:",
     "items_public=True": "--items-public",
     "accept_unproven=True": "--accept-unproven",
     "or insist with allow_large_delta=True": "or let `dpmf train --allow-large-delta` insist",
     r"\(public=True\)": "(--profiles-public)",
+    r"\bpart='(\w+)'": r"--part \1",
+    r"\bto='(\w+)'": r"--to \1",
 }
 _ROOM, _ROOM_OF_THREAD = 2**29, 2**28  # addresses for libraries: on two processors 650 MiB were seen to do
 _FAILED = 1

@@ -5,14 +5,24 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmf.cli.groups import grouped
-from dpmf.cli.options import check_holdout, data_options, parse_settings, read_ratings, split_option
+from dpmf.cli.options import (
+    Held,
+    check_test,
+    data_options,
+    parse_data_options,
+    parse_holdout,
+    parse_settings,
+    read_ratings,
+    split_option,
+    test_option,
+)
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.cli.protocol import ProtocolOptions, protocol_options
@@ -21,6 +31,7 @@ from dpmf.methods import METHODS
 
 if TYPE_CHECKING:
     from dpmf.compare.results import Row
+    from dpmf.ratings.alignment import Aligned
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class _Repeated:
     """How often, on which splits."""
 
     repeats: int
-    holdout: float
+    holdout: float | str
     how: str
     seed: int
 
@@ -93,8 +104,9 @@ class _Repeated:
     metavar="N",
     help="Runs of each, with a split, a start and noise of its own.",
 )
-@click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="What part to test on.")
+@click.option("--holdout", type=Held(), default=0.1, show_default=True, metavar="F", help="What part to test on.")
 @split_option
+@test_option
 @click.option(
     "--seed",
     type=click.IntRange(0, (1 << 63) - 2000),
@@ -126,6 +138,7 @@ def compare(
     repeated: _Repeated,
     profiles: ProfileOptions,
     protocol: ProtocolOptions,
+    test_file: str | None,
     threads: int | None,
     jobs: int | None,
     out: Path | None,
@@ -137,19 +150,21 @@ def compare(
     Runs every method at every epsilon, several times, and writes rows as they come. After an interruption, the same
     command resumes.
     """
-    protocol.check({"holdout": "--holdout", "how": "--split"})
-    check_holdout(repeated.holdout, repeated.how)
+    protocol.check({"holdout": "--holdout", "how": "--split", "test_file": "--test"})
+    check_test(test_file, {"holdout": "--holdout", "how": "--split"})
+    held = parse_holdout(repeated.holdout, repeated.how)
     from dpmf.compare.comparison import Comparison
     from dpmf.compare.report import write_report
     from dpmf.compare.sweep import Sweep, points_of
     from dpmf.engine.threads import thread_count
+    from dpmf.ratings.alignment import beside, read_test
 
     names, modes = _methods(asked.methods), _modes(asked.modes)
     check_profiles(names, "certified" if "certified" in modes else "paper", profiles, required=False)
     points = points_of(names, modes, _epsilons(asked.epsilons), with_profiles=profiles.profiles is not None)
     plan = Sweep(
         points,
-        **vars(repeated),
+        **{**vars(repeated), "holdout": held},
         delta=asked.delta,
         neighbours=asked.neighbours,
         items_public=asked.items_public,
@@ -160,8 +175,13 @@ def compare(
     thread_count(threads)
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"--jobs {jobs}: give a whole number from 1 on")
+    tested: Aligned | None = None
     with progress("reading", None):
         ratings = read_ratings(data, **reading)
+        if test_file is not None:
+            test = read_test(test_file, data, parse_data_options(**reading), ratings.scale)
+            tested = beside(ratings, test)
+            plan = replace(plan, test=tested.ratings)
     out = out or Path(f"comparison-{Path(data).stem or 'data'}")
     command = shlex.join(["dpmf", *sys.argv[1:]])
     with (
@@ -171,8 +191,10 @@ def compare(
         rows = comparison.run(n_threads=threads, jobs=jobs, progress=_Display(advance))
         report, picture = write_report(comparison.folder, comparison.facts, plan, rows)
     if as_json:
-        print_json(_report(rows, report, picture))
+        print_json({**_report(rows, report, picture), **({} if tested is None else tested.to_json())})
     else:
+        if tested is not None:
+            say(f"Tested on {tested}")
         _print(rows, report, picture)
         for name in dict.fromkeys(point.method for point in points):
             if METHODS[name].takes.get("profiles") and profiles.profiles is None:

@@ -113,10 +113,19 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace an ingested data set that is already in FOLDER.")
 @click.option("--memory", metavar="SIZE", help="Sort on the disk if the ratings take more than this, such as 1GB.")
+@click.option(
+    "--strips",
+    type=int,
+    metavar="N",
+    help="Strips of the block grid, for more than 16 workers of a cluster; results depend on it.",
+)
 @data_options
 @json_option
-def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json: bool, **given: Any) -> None:
+def ingest(
+    source: str, folder: Path, replace: bool, memory: str | None, strips: int | None, as_json: bool, **given: Any
+) -> None:
     """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
+    from dpmf.engine.blockfile import MOST_STRIPS
     from dpmf.engine.store import StoredRatings, check_store_replaceable
     from dpmf.files import scratch_folder
     from dpmf.ratings import Ratings
@@ -128,10 +137,13 @@ def ingest(source: str, folder: Path, replace: bool, memory: str | None, as_json
     if Path(source).exists() and (here.is_relative_to(target) or target.is_relative_to(here)):
         raise InvalidArgument(f"{folder} is where the data come from: choose another folder")
     limit = sys.maxsize if memory is None else parse_size(memory)
+    if strips is not None and not 1 <= strips <= MOST_STRIPS:
+        raise InvalidArgument(f"--strips {strips}: give a whole number from 1 to {MOST_STRIPS}")
     with progress("ingesting", None), scratch_folder("ingest") as scratch:
         options = parse_data_options(**given)
         with open_ratings(source, memory=limit, n_factors=0, scratch=scratch, options=options) as found:
-            store = StoredRatings.build(MemorySource(found) if isinstance(found, Ratings) else found, folder)
+            ratings = MemorySource(found) if isinstance(found, Ratings) else found
+            store = StoredRatings.build(ratings, folder, size=strips)
     if as_json:
         print_json({"folder": str(folder), "ratings": len(store), "users": store.n_users, "items": store.n_items})
     else:

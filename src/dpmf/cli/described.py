@@ -26,11 +26,16 @@ def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> di
     from dpmf.ratings import Ratings
     from dpmf.ratings.archive import archive_of
     from dpmf.ratings.catalogue import CATALOGUE
+    from dpmf.ratings.location import locate
     from dpmf.ratings.summary import describe
 
     path, options = Path(source), parse_data_options(**given)
     if archive_of(path) is not None or path.is_file():
         return _of_file(path, options, target)
+    if path.is_dir() and not (path / "dataset.json").exists():  # which would say how they are read
+        found = locate(path, options)
+        if len(found.paths) == 1 and found.path.is_file():
+            return _of_file(found.path, options, target)
     if target is not None:
         raise InvalidArgument(f"--write-dataset is for a file, and {source} is none: leave it out")
     facts: dict[str, Any] = {}

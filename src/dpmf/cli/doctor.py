@@ -7,12 +7,17 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmf import __version__
+from dpmf.cli.groups import grouped
 from dpmf.cli.output import json_option, print_json, print_table
+from dpmf.cli.train_options import ClusterOptions, cluster_options
+
+if TYPE_CHECKING:
+    from dpmf.engine.cluster import Ray
 
 _PACKAGES = (
     "numpy",
@@ -26,15 +31,22 @@ _PACKAGES = (
     "click",
     "rich",
     "matplotlib",
+    "ray",
 )
 _THREAD_LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @click.command()
+@cluster_options
 @json_option
-def doctor(as_json: bool) -> None:
-    """Show what this machine offers: versions, CPU features, threads, the cache of compiled code."""
-    facts = _facts()
+@grouped(spread=ClusterOptions)
+def doctor(spread: ClusterOptions, as_json: bool) -> None:
+    """Show what this machine offers: versions, CPU features, threads, the cache of compiled code.
+
+    With --cluster, show what that offers: workers are started as for training, and refused where results would differ.
+    """
+    executor = spread.executor()
+    facts = _facts() if executor is None else _offers(executor)
     if as_json:
         print_json(facts)
     else:
@@ -62,6 +74,11 @@ def _facts() -> dict[str, Any]:
         "thread_limits": {name: os.environ[name] for name in _THREAD_LIMITS if name in os.environ},
         **cache,
     }
+
+
+def _offers(executor: Ray) -> dict[str, Any]:
+    with executor.start() as cluster:
+        return {"cluster": executor.address, **cluster.offers()}
 
 
 def _cache() -> dict[str, Any]:

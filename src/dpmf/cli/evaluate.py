@@ -10,12 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmf.cli.groups import grouped
-from dpmf.cli.options import check_holdout, data_options, read_ratings, split_option
+from dpmf.cli.options import (
+    Held,
+    check_test,
+    data_options,
+    parse_data_options,
+    parse_holdout,
+    read_ratings,
+    split_option,
+    test_option,
+)
 from dpmf.cli.output import METRICS_NOTE, json_option, print_json, print_table, progress, say
 from dpmf.cli.protocol import ProtocolOptions, protocol_options, said_of
+from dpmf.cli.train_options import ClusterOptions, cluster_options
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from dpmf.engine.cluster import Ray
     from dpmf.evaluation.new_users import NewUsers
     from dpmf.model import Release
     from dpmf.privacy import Budget, Guarantee
@@ -26,8 +37,9 @@ if TYPE_CHECKING:
 class _Asked:
     """What to hold out, and how to test on it."""
 
-    holdout: float
+    holdout: float | str
     how: str
+    test_file: str | None
     seed: int
     k: int
     least_ratings: int
@@ -36,8 +48,9 @@ class _Asked:
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
 @click.argument("data")
-@click.option("--holdout", type=float, default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
+@click.option("--holdout", type=Held(), default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
 @split_option
+@test_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, or who is held out.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the ranked lists.")
 @click.option(
@@ -51,14 +64,16 @@ class _Asked:
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
 @protocol_options
 @click.option("--peers", is_flag=True, help="For new users: also rank by popularity, exact and private, and by EASE.")
+@cluster_options
 @data_options
 @json_option
-@grouped(asked=_Asked, protocol=ProtocolOptions)
+@grouped(asked=_Asked, protocol=ProtocolOptions, spread=ClusterOptions)
 def evaluate(
     release: Path,
     data: str,
     asked: _Asked,
     protocol: ProtocolOptions,
+    spread: ClusterOptions,
     peers: bool,
     threads: int | None,
     as_json: bool,
@@ -69,31 +84,90 @@ def evaluate(
     With --protocol new-users, the people that --seed chooses are ranked for: those that `dpmf train --holdout-users`
     with the same seed held out. A release that was trained on them looks better than it is.
     """
-    protocol.check({"holdout": "--holdout", "how": "--split", "k": "-k", "least_ratings": "--least-ratings"})
+    ratings_only = {"holdout": "--holdout", "how": "--split", "test_file": "--test"}
+    protocol.check({**ratings_only, "k": "-k", "least_ratings": "--least-ratings"})
+    check_test(asked.test_file, {"holdout": "--holdout", "how": "--split"})
     if peers and not protocol.for_new_users:
         raise InvalidArgument("--peers rank for new users: add --protocol new-users")
-    check_holdout(asked.holdout, asked.how)
+    parse_holdout(asked.holdout, asked.how)
     from dpmf.model import Release
 
-    loaded = Release.load(release)
+    loaded, executor = Release.load(release), spread.executor()
+    if executor is not None:
+        with progress("evaluating on a cluster", None):
+            _print_figures(_on_cluster(executor, loaded, data, asked, protocol, threads, reading), as_json)
+        return
     with progress("evaluating", None):
         ratings = read_ratings(data, release=loaded, **reading)
         if protocol.for_new_users:
             new_users = protocol.new_users(asked.seed, positive=-math.inf if loaded.is_implicit else None)
             figures, others = _for_new_users(loaded, ratings, new_users, peers, threads)
         else:
-            figures, others = _on_ratings(loaded, ratings, asked, threads), {}
+            known, test, counts = _parts(loaded, ratings, asked, data, reading)
+            figures, others = {**_on_ratings(loaded, known, test, asked, threads), **counts}, {}
     if as_json:
         print_json({**figures, "peers": others} if peers else figures)
         return
     if protocol.for_new_users:
         _print_new_users(figures, others)
+        say(METRICS_NOTE, "dim")
     else:
-        print_table("", ("measure", "value"), list(figures.items()))
+        _print_figures(figures, as_json)
+
+
+def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(figures)
+        return
+    print_table("", ("measure", "value"), list(figures.items()))
     say(METRICS_NOTE, "dim")
 
 
-def _on_ratings(loaded: Release, ratings: Ratings, asked: _Asked, threads: int | None) -> dict[str, Any]:
+def _parts(
+    loaded: Release, ratings: Ratings, asked: _Asked, data: str, reading: dict[str, Any]
+) -> tuple[Ratings, Ratings, dict[str, int]]:
+    """Return the ratings to fold in, those to test on, and what is to be said of a test file."""
+    from dpmf.ratings.alignment import beside, read_test
+    from dpmf.runs.reading import as_weighed, options_for
+
+    if asked.test_file is None:
+        known, test = ratings.split(parse_holdout(asked.holdout, asked.how), seed=asked.seed, how=asked.how)
+        return known, test, {}
+    options = options_for(loaded, parse_data_options(**reading))
+    read = as_weighed(loaded, asked.test_file, read_test(asked.test_file, data, options, ratings.scale))
+    found = beside(ratings, read)
+    return ratings, found.ratings, found.to_json()
+
+
+def _on_cluster(
+    executor: Ray,
+    loaded: Release,
+    data: str,
+    asked: _Asked,
+    protocol: ProtocolOptions,
+    threads: int | None,
+    reading: dict[str, Any],
+) -> dict[str, Any]:
+    from dpmf.engine.store import StoredRatings
+    from dpmf.runs.evaluating import evaluate_on
+    from dpmf.runs.parts import Split
+    from dpmf.runs.reading import check_store
+
+    unfit = {
+        "--protocol new-users": protocol.for_new_users,
+        "--least-ratings": asked.least_ratings,
+        "--test": asked.test_file,
+        "--split time": asked.how == "time",
+    }
+    for what in (one for one, given in unfit.items() if given):
+        raise InvalidArgument(f"{what} needs all ratings in one place: leave it out, or --cluster")
+    executor.check()
+    check_store(data, parse_data_options(**reading))
+    split = Split(parse_holdout(asked.holdout, asked.how), asked.how, asked.seed)
+    return evaluate_on(executor, StoredRatings.open(data), loaded, split, k=asked.k, n_threads=threads)
+
+
+def _on_ratings(loaded: Release, known: Ratings, test: Ratings, asked: _Asked, threads: int | None) -> dict[str, Any]:
     from dpmf.evaluation import baseline_errors
     from dpmf.evaluation import evaluate as measure
     from dpmf.evaluation.accuracy import popularity_figures
@@ -101,7 +175,6 @@ def _on_ratings(loaded: Release, ratings: Ratings, asked: _Asked, threads: int |
     from dpmf.evaluation.metrics import rmse
 
     k = asked.k
-    known, test = ratings.split(asked.holdout, seed=asked.seed, how=asked.how)
     test = frequent(known, test, asked.least_ratings)
     figures = measure(loaded, test, known=known, k=k, n_threads=threads)
     if loaded.predicts_ratings:

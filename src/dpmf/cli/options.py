@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,6 +27,7 @@ _MOST_DIGITS = 20  # of an amount of memory
 _DATA_OPTIONS = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
     click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items, as published."),
+    click.option("--users-about", type=int, metavar="N", help="About how many users there are, if that is public."),
     click.option(
         "--item-columns",
         metavar="ROLE=NAME,…",
@@ -73,11 +74,31 @@ _DATA_OPTIONS = (
 split_option = click.option(
     "--split",
     "how",
-    type=click.Choice(["random", "per-user", "last"]),
+    type=click.Choice(["random", "per-user", "last", "time"]),
     default="random",
     show_default=True,
-    help="What to hold out; with 'last', --holdout is a number of ratings per user.",
+    help="What to hold out; with 'last', --holdout is a number of ratings per user, with 'time' a date.",
 )
+test_option = click.option(
+    "--test",
+    "test_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Test on the ratings in FILE instead of holding any out; it is read as DATA is, with the same ids and scale.",
+)
+
+
+class Held(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
+    """What --holdout takes: a number, or with --split time a date."""
+
+    name = "number or date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number, or the text of a date."""
+        try:
+            return float(value)
+        except ValueError:
+            return str(value)
 
 
 def data_options(function: Function) -> Function:
@@ -173,6 +194,41 @@ def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
 def was_given(option: str) -> bool:
     """Tell whether an option of the command that runs was given, rather than left at its default."""
     return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+
+
+def parse_holdout(holdout: float | str, how: str) -> float:
+    """Return what to hold out; refuse what is no fraction (for the last ratings, no count; by time, no time)."""
+    if how == "time":
+        return _parse_time(holdout)
+    if isinstance(holdout, str):
+        raise InvalidArgument(f"--holdout {holdout} is not a number; a date goes with --split time")
+    check_holdout(holdout, how)
+    return holdout
+
+
+def _parse_time(holdout: float | str) -> float:
+    from dpmf.ratings.times import whole_time
+
+    time = whole_time(holdout) if isinstance(holdout, str) else int(holdout) if holdout.is_integer() else None
+    if not time:
+        hint = ": a share of all ratings would depend on everybody's" if isinstance(holdout, float) else ""
+        raise InvalidArgument(
+            f"--holdout {holdout} with --split time should be the time from which on ratings are held out, such as "
+            f"2003-01-01, or a whole number as in the timestamps{hint}"
+        )
+    return float(time)
+
+
+def check_test(test_file: str | None, others: Mapping[str, str]) -> None:
+    """Refuse options that say otherwise what to test on than --test.
+
+    Args:
+        test_file: what was given.
+        others: these options, by the name of their argument.
+    """
+    for name, option in others.items():
+        if test_file is not None and was_given(name):
+            raise InvalidArgument(f"--test {test_file} and {option} each say what to test on: give one of them")
 
 
 def check_holdout(holdout: float, how: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpmf.evaluation.new_users import NewUsers
 
 NEW_USERS = "new-users"
-_OPTIONS = {"share": "--new-users", "fold_in": "--fold-in", "positive": "--positive"}
+_OPTIONS = {"share": "--new-users", "fold_in": "--fold-in", "positive": "--positive", "least": "--least-liked"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class ProtocolOptions:
     share: float
     fold_in: float
     positive: float | None
+    least: int
 
     @property
     def for_new_users(self) -> bool:
@@ -51,14 +52,15 @@ class ProtocolOptions:
         """Return what the library takes; `positive` is what counts where --positive is not given."""
         from dpmf.evaluation.new_users import NewUsers
 
-        return NewUsers(self.share, self.fold_in, positive if self.positive is None else self.positive, seed)
+        liked = positive if self.positive is None else self.positive
+        return NewUsers(self.share, self.fold_in, liked, seed, self.least)
 
 
 def said_of(counts: Mapping[str, object]) -> str:
     """Return in words how many people were held out, and how many are measured."""
     return (
         f"New users: {counts['users']:,}, of {counts['users_held_out']:,} held out; "
-        f"left out with fewer than two positives: {counts['users_left_out']:,}"
+        f"left out with fewer than {counts['least_liked']} positives: {counts['users_left_out']:,}"
     )
 
 
@@ -94,6 +96,15 @@ protocol_options = all_of(
             metavar="T",
             show_default="three quarters up the scale",
             help="The rating from which on new users like an item.",
+        ),
+        click.option(
+            "--least-liked",
+            "least",
+            type=click.IntRange(2),
+            default=5,
+            show_default=True,
+            metavar="N",
+            help="New users who like fewer items than that are left out.",
         ),
     ]
 )

@@ -14,6 +14,8 @@ from dpmf.cli.groups import grouped
 from dpmf.cli.output import json_option, print_json, print_table, say
 from dpmf.errors import InvalidArgument, InvalidRatings
 
+_IMPERSONAL = {"ratings": "how well everybody likes items", "popularity": "popularity"}
+
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
@@ -38,7 +40,19 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
     person = loaded.fold_in(read(ratings_file))
     if person.unknown:
         click.echo(f"dpmf: {len(person.unknown)} rated items are not in the catalogue and were left out", err=True)
-    _show(person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters()), as_json)
+    by = person.ordered_by
+    if by in _IMPERSONAL:
+        learnt, known = loaded.learnt, ""
+        if by == "popularity" and learnt.popular is not None and learnt.popular < learnt.n_items:
+            known = f", which is known of {learnt.popular:,} of {learnt.n_items:,} items and noise of the others"
+        click.echo(f"dpmf: nothing personal: the list is by {_IMPERSONAL[by]}, as it is for everybody{known}", err=True)
+    found = person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters())
+    if by == "nothing":
+        raise InvalidArgument(
+            f"{release} has nothing to recommend by: it learnt nothing of any item beyond noise; train on more people, "
+            "or with a larger --epsilon"
+        )
+    _show(found, as_json, ordered_by=by)
 
 
 @click.command()
@@ -50,7 +64,13 @@ def similar(release: Path, item: str, k: int, as_json: bool) -> None:
     """List the items of a RELEASE most similar to ITEM (an id or an exact title)."""
     from dpmf.model import Release
 
-    _show(Release.load(release).similar_items(item, k), as_json, nothing="this item has no factors to compare")
+    found = Release.load(release).similar_items(item, k)
+    if not found:
+        raise InvalidArgument(
+            f"no more than noise is known of what is like {item!r}: ask about an item that more people have, or "
+            "train on more people or with a larger --epsilon"
+        )
+    _show(found, as_json)
 
 
 def read_own_ratings(path: Path) -> dict[str, float]:
@@ -120,12 +140,12 @@ def _nothing_in(path: Path) -> InvalidRatings:
     return InvalidRatings(f"{path} is empty: it should hold lines such as “Heat (1995)”,4")
 
 
-def _show(found: list[Any], as_json: bool, nothing: str = "nothing is left to recommend") -> None:
+def _show(found: list[Any], as_json: bool, **more: str) -> None:
     if as_json:
-        print_json({"recommendations": [one.to_json() for one in found]})
+        print_json({"recommendations": [one.to_json() for one in found], **more})
         return
     if not found:
-        say(nothing)
+        say("nothing is left to recommend")
         return
     names = [name for name in ("item", "title", "score", "rating") if name in found[0].to_json()]
     rows = [(str(one.item), *(getattr(one, name) for name in names[1:])) for one in found]

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,28 +15,34 @@ import click
 from dpmf.cli.chains import ChainOptions, chain_options, check_chains, draw_traces
 from dpmf.cli.groups import folder_option, grouped
 from dpmf.cli.options import (
-    check_holdout,
+    Held,
     check_share,
+    check_test,
     data_options,
     parse_data_options,
+    parse_holdout,
     parse_settings,
     parse_size,
     split_option,
+    test_option,
     was_given,
 )
-from dpmf.cli.output import json_option, print_json, progress
+from dpmf.cli.output import json_option, print_json, progress, say
 from dpmf.cli.profiles import ProfileOptions, check_profiles, profile_options, read_profiles
 from dpmf.cli.train_options import (
     PURPOSES,
     CheckpointOptions,
+    ClusterOptions,
     MethodOptions,
     PrivacyOptions,
     SplitOptions,
     check_privacy,
     checkpoint_of,
+    cluster_options,
     ledger_of,
     method_for,
     private_options,
+    read_start,
     read_user_budgets,
 )
 from dpmf.cli.train_report import print_run
@@ -44,9 +51,9 @@ from dpmf.methods import METHODS, configure
 from dpmf.runs.outputs import Outputs
 
 if TYPE_CHECKING:
-    from dpmf.evaluation.new_users import NewUsers
     from dpmf.methods import Method
-    from dpmf.runs.parts import Split
+    from dpmf.ratings.options import ReadOptions
+    from dpmf.runs.parts import AnySplit
 
 _OPTIONS = {  # what fields of methods are called on the command line
     "n_factors": "factors", "n_epochs": "epochs", "seed": "seed", "feedback": "feedback", "mode": "mode",
@@ -60,6 +67,8 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def chosen(*, method: str | None, purpose: str | None, feedback: str, **others: Any) -> None:
+        if others["start_folder"] is not None and method is None and purpose is None:
+            method = "als"
         function(method=method_for(method, purpose, feedback), feedback=feedback, **others)
 
     return chosen
@@ -90,8 +99,9 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
 @click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
 @chain_options
-@click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
+@click.option("--holdout", type=Held(), metavar="F", help="Hold out this fraction and report the error on it.")
 @split_option
+@test_option
 @click.option(
     "--holdout-users",
     type=float,
@@ -101,7 +111,12 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, the start and the order.")
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
+@cluster_options
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what the run would cost and could find, from public facts; read no ratings."
+)
+@folder_option("--continue", "start_folder", "Start from this release of als, on new ratings; needs --ledger.")
 @folder_option("--out", "out", "Where to save the release.")
 @folder_option("--checkpoint", "checkpoint_folder", "Where to keep snapshots of the run. Sensitive.")
 @click.option(
@@ -123,6 +138,7 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
     chains=ChainOptions,
     split=SplitOptions,
     snapshots=CheckpointOptions,
+    spread=ClusterOptions,
     outputs=Outputs,
 )
 def train(
@@ -133,9 +149,12 @@ def train(
     chains: ChainOptions,
     split: SplitOptions,
     snapshots: CheckpointOptions,
+    spread: ClusterOptions,
     outputs: Outputs,
     threads: int | None,
     memory: str | None,
+    dry_run: bool,
+    start_folder: Path | None,
     as_json: bool,
     **reading: Any,
 ) -> None:
@@ -153,20 +172,30 @@ def train(
     method, user_budgets = _configured(asked, privacy), read_user_budgets(privacy.user_budgets)
     profiles_read = read_profiles(profiles, privacy.delta, allow_large_delta=privacy.allow_large_delta)
     checkpoint = checkpoint_of(**vars(snapshots))
-    held_out = _held_out(split, asked.seed, method)
     limit = None if memory is None else parse_size(memory)
     read = replace(parse_data_options(**reading), unrated=method.is_implicit)
-    job = Job(method, data, read, held_out, limit, outputs)
+    job = Job(method, data, read, _tested_on(split, asked.seed, method, data, read), limit, outputs, spread.executor())
     job.check(threads, checkpoint)
+    if dry_run:
+        for option, given in (("--continue", start_folder), ("--cluster", job.executor)):
+            if given is not None:
+                raise InvalidArgument(f"--dry-run knows nothing of {option}: leave one of them out")
+        from dpmf.cli.dry_run import run_dry
+        from dpmf.engine.threads import thread_count
+
+        run_dry(data, method, read, n_threads=thread_count(threads), ledger_file=privacy.ledger_file, as_json=as_json)
+        return
+    start = None if start_folder is None else read_start(start_folder, method, privacy)
     ledger = None
     if method.modes:  # last of all, because it makes a file
         # What a ledger adds up is the unit of certified runs: claims about ratings count as unbounded in any.
         unit = method.unit_for("certified")
         ledger = ledger_of(privacy.ledger_file, privacy.cap, method.facts()["budget"], unit)
     error = "error" if method.is_implicit else "rmse"
-    with progress(f"reading, then training {method.name}", method.n_turns or None) as advance:
+    doing = "starting workers" if job.executor is not None else "reading"
+    with progress(f"{doing}, then training {method.name}", method.n_turns or None) as advance:
         callbacks = [lambda record: advance(record.epoch, f"train {error} {record.train_rmse:.4f}")]
-        arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, chains.chains)
+        arguments = Arguments(threads, callbacks, checkpoint, user_budgets, ledger, profiles_read, start, chains.chains)
         run = job.run(arguments)
     report = report_of(run, method, seconds=time.perf_counter() - began, out=outputs.out, user_budgets=user_budgets)
     draw_traces(run, chains)
@@ -174,9 +203,14 @@ def train(
         print_json(report)
     else:
         print_run(run, method, report, outputs.model)
+        if user_budgets and job.executor is not None:
+            say("On a cluster, those named in --user-budgets who are no users are not counted: check their ids")
+        if ledger is not None and start is not None:
+            say(f"For whoever is in all that the ledger has: epsilon {ledger.spent():g} of {ledger.cap.epsilon:g}")
 
 
 def _check_split(split: SplitOptions) -> None:
+    check_test(split.test_file, {"holdout": "--holdout", "how": "--split", "holdout_users": "--holdout-users"})
     if split.holdout_users is not None:
         if split.holdout is not None or split.how != "random":
             raise InvalidArgument(
@@ -185,17 +219,19 @@ def _check_split(split: SplitOptions) -> None:
         check_share("--holdout-users", split.holdout_users)
         return
     if split.holdout is not None:
-        check_holdout(split.holdout, split.how)
+        parse_holdout(split.holdout, split.how)
     elif split.how != "random":
         raise InvalidArgument(f"--split {split.how} says what to hold out: say how much with --holdout")
 
 
-def _held_out(split: SplitOptions, seed: int, method: Method) -> Split | NewUsers:
+def _tested_on(split: SplitOptions, seed: int, method: Method, data: str, read: ReadOptions) -> AnySplit:
     from dpmf.evaluation.new_users import NewUsers
-    from dpmf.runs.parts import Split
+    from dpmf.runs.parts import Split, TestFile
 
+    if split.test_file is not None:
+        return TestFile(split.test_file, data, read)
     if split.holdout_users is None:
-        return Split(split.holdout or 0.0, split.how, seed)
+        return Split(0.0 if split.holdout is None else parse_holdout(split.holdout, split.how), split.how, seed)
     return NewUsers(split.holdout_users, positive=-math.inf if method.is_implicit else None, seed=seed)
 
 

@@ -16,17 +16,21 @@ from dpmf.methods import METHODS
 
 if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.engine.cluster import Ray
+    from dpmf.methods import Method
+    from dpmf.model import Release
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """What to hold out: --holdout and --split, or --holdout-users."""
+    """What to test on: --holdout and --split, --holdout-users, or --test."""
 
-    holdout: float | None
+    holdout: float | str | None
     how: str
     holdout_users: float | None
+    test_file: str | None
 
 
 PURPOSES = {"ranking": "ease", "ratings": "als", "both": "joint"}
@@ -82,6 +86,35 @@ class CheckpointOptions:
     checkpoint_minutes: float | None
     resume: bool
 
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where to train, if not here."""
+
+    cluster: str | None
+    workers: int | None
+
+    def executor(self) -> Ray | None:
+        """Return the cluster that was named."""
+        if self.cluster is None:
+            if self.workers is not None:
+                raise InvalidArgument("--workers are those of a cluster: name it with --cluster")
+            return None
+        from dpmf.engine.cluster import Ray
+
+        return Ray(self.cluster, self.workers)
+
+
+cluster_options = all_of(
+    [
+        click.option(
+            "--cluster",
+            metavar="WHERE",
+            help="Work on a Ray cluster: local:N, auto, HOST:PORT or ray://HOST:PORT. It reads block stores only.",
+        ),
+        click.option("--workers", type=int, metavar="N", help="Workers on the cluster; by default one for each node."),
+    ]
+)
 
 private_options = all_of(
     [
@@ -150,7 +183,8 @@ def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:
     if asked.feedback not in method.feedbacks:
         able = " or ".join(other for other, one in METHODS.items() if asked.feedback in one.feedbacks)
         raise InvalidArgument(
-            f"--feedback {asked.feedback} is refused: {name} learns from ratings only, take --method {able}"
+            f"--feedback {asked.feedback} is refused: {name} learns from ratings only, take --method {able} (with "
+            "--epsilon inf if nothing has to be private)"
         )
     if not method.modes:
         _refuse_privacy(name, privacy)
@@ -163,6 +197,35 @@ def check_privacy(asked: MethodOptions, privacy: PrivacyOptions) -> None:
         )
     if privacy.kind == "paper":
         _check_claim(name, privacy)
+
+
+def read_start(folder: Path, method: Method, privacy: PrivacyOptions) -> Release:
+    """Return the release to start from, whose cost the ledger has to have: for people in both it adds up there."""
+    from dpmf.methods.als.continued import check_release
+    from dpmf.methods.verification import verify_release
+    from dpmf.model import Release
+    from dpmf.privacy.ledger import Ledger
+
+    if "start" not in method.takes or method.kind != "certified" or method.is_implicit:
+        raise InvalidArgument("--continue is for certified runs of als on ratings: leave it out, or take --method als")
+    release = Release.load(folder)
+    check_release(release, method.facts()["budget"])
+    verdict = verify_release(release)
+    if not verdict.ok:
+        raise InvalidArgument(f"--continue {folder}: the release contradicts itself: {verdict.reason}")
+    path = privacy.ledger_file
+    if path is None:
+        raise InvalidArgument(
+            "--continue needs --ledger FILE, the one that the release was entered in: for whoever is in both sets of "
+            "ratings, costs add up"
+        )
+    entries = Ledger(path).entries() if path.exists() else ()
+    if not any(entry.guarantee.events == release.guarantee.own_events() for entry in entries):
+        raise InvalidArgument(
+            f"--continue {folder}: the ledger {path} has no entry for that release: name the ledger that it was "
+            "entered in, or train on all ratings without it"
+        )
+    return release
 
 
 def _refuse_privacy(name: str, privacy: PrivacyOptions) -> None:

@@ -12,17 +12,22 @@ from dpmf.cli.protocol import said_of
 if TYPE_CHECKING:
     from dpmf.methods import Method
     from dpmf.methods.base import Section
+    from dpmf.model import Release
     from dpmf.runs.training import Run
 
 
 def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Path | None) -> None:
     """Print what `dpmf.runs.report` says, and what the method adds."""
-    sizes = f"{len(run.model.user_ids):,} users and {len(run.model.release.items):,} items"
-    say(f"Trained on {run.n_ratings:,} ratings of {sizes}" + (", streamed from disk" if run.streamed else ""))
+    sizes = f"{run.n_users:,} users and {len(run.model.release.items):,} items"
+    where = ", streamed from disk" if run.streamed else ", on a cluster" if run.spread else ""
+    say(f"Trained on {run.n_ratings:,} ratings of {sizes}{where}")
     say(f"{_learnt(run, method, report)}, {report['seconds']:.1f} s in total")
+    _print_learnt(run.model.release)
     if run.new_users:
         _print_new_users(run, method)
         say(METRICS_NOTE, "dim")
+    if run.tested_on is not None:
+        say(f"Tested on {run.tested_on}")
     if run.accuracy:
         _print_accuracy(run, method)
         say(METRICS_NOTE, "dim")
@@ -52,6 +57,14 @@ def _learnt(run: Run, method: Method, report: dict[str, Any]) -> str:
         f"factor{'s' if report['factors'] != 1 else ''} in "
         f"{turns * run.epoch_seconds:.2f} s ({report['updates_per_second'] / 1e6:.1f} M updates/s)"
     )
+
+
+def _print_learnt(release: Release) -> None:
+    """Print what stands out from the noise, where there is any."""
+    if release.learnt.is_recorded:
+        say(f"Beyond noise: {release.learnt}")
+    if release.learnt.lack is not None:
+        say(f"Warning: the release knows {release.learnt.lack}.", "bold red")
 
 
 def _print_section(section: Section) -> None:

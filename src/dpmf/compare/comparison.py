@@ -11,7 +11,7 @@ methods or repeats can be added, but nothing else can be mixed in.
 >>> with Comparison.open(Path(tempfile.mkdtemp()) / "new", plan, make(80, 40), command="dpmf compare") as one:
 ...     rows = one.run(n_threads=1)
 >>> len(rows), one.facts["data"]["users"]
-(4, 80)
+(6, 80)
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpmf.compare.results import Row, Table
+from dpmf.compare.results import Rows, Table
 from dpmf.compare.sweep import Progress, Sweep, sweep
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.journal import locked
 from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.evaluation.new_users import NewUsers
 from dpmf.files import check_replaceable, digest_of, dump_json, read_json, write_text
 from dpmf.methods.snapshots import fingerprint_of
 from dpmf.ratings import Ratings
@@ -100,7 +101,7 @@ class Comparison:
 
     def run(
         self, *, n_threads: int | None = None, jobs: int | None = None, progress: Progress = lambda *_: None
-    ) -> list[Row]:
+    ) -> Rows:
         """Run what is missing; return all rows that the plan asks for. See `dpmf.compare.sweep.sweep`."""
         return sweep(self.plan, self.ratings, self.table, n_threads=n_threads, jobs=jobs, progress=progress)
 
@@ -113,6 +114,7 @@ _NAMES = {
     "settings": "settings of methods",
     "items_public": "public items",
     "protocol": "new users",
+    "test": "test ratings",
 }
 
 
@@ -133,8 +135,13 @@ def _identity(plan: Sweep, ratings: Ratings) -> dict[str, Any]:
         "settings": digest_of({name: _texts(fields) for name, fields in plan.settings.items()}),
         "profiles": None if plan.profiles is None else plan.profiles.digest,
         "dpmf": __version__,
-        **({} if held_out is None else {"protocol": [held_out.share, held_out.fold_in, held_out.positive]}),
+        **({} if plan.test is None else {"test": fingerprint_of(plan.test)}),
+        **({} if held_out is None else {"protocol": _protocol(held_out)}),
     }
+
+
+def _protocol(held_out: NewUsers) -> list[float | None]:
+    return [held_out.share, held_out.fold_in, held_out.positive, held_out.least]
 
 
 def _leftovers(folder: Path) -> list[str]:

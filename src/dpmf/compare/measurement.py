@@ -14,23 +14,22 @@ import contextlib
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.compare.new_users import rank_for_new_users
-from dpmf.compare.results import OWN_MEAN, POPULAR, Row
+from dpmf.compare.results import Row
 from dpmf.engine.threads import thread_count
 from dpmf.errors import DpmfError, InvalidArgument
-from dpmf.evaluation import evaluate, prediction_errors
-from dpmf.evaluation.accuracy import by_activity, by_popularity, own_means
+from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
+from dpmf.evaluation.accuracy import by_activity, by_popularity
 from dpmf.evaluation.leak import leak_figures
 from dpmf.evaluation.metrics import error_cdf, mae, rmse
 from dpmf.methods import Method
-from dpmf.model import Model, Release, Ridge
-from dpmf.privacy import Guarantee
+from dpmf.model import Model, Release
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
 from dpmf.runs.parts import NewUserParts, Parts, Split
@@ -54,18 +53,28 @@ class RankedParts(Parts):
         ranked: the test ratings of those for whom lists are made.
     """
 
-    ranked: Ratings
+    ranked: Ratings = field(kw_only=True)
 
     @classmethod
     def of(cls, ratings: Ratings, split: Split) -> RankedParts:
         """Split ratings, and choose for whom lists are made."""
         parts = Parts.of(ratings, split)
-        people, ranked = np.flatnonzero(np.diff(parts.test.indptr)), parts.test
-        if len(people) > MOST_RANKED:
-            chosen = np.zeros(ranked.n_users, np.bool_)
-            chosen[np.random.default_rng(split.seed).choice(people, MOST_RANKED, replace=False)] = True
-            ranked = ranked.select(chosen[ranked.users])
-        return cls(parts.train, parts.test, parts.baseline, ranked)
+        return cls(parts.train, parts.test, parts.baseline, ranked=_ranked(parts.test, split.seed))
+
+    @classmethod
+    def beside(cls, train: Ratings, test: Ratings, seed: int) -> RankedParts:
+        """Put ratings of the same users and items beside those to train on, and choose for whom lists are made."""
+        return cls(train, test, baseline_errors(train, test), ranked=_ranked(test, seed))
+
+
+def _ranked(test: Ratings, seed: int) -> Ratings:
+    """Return the test ratings of those for whom lists are made."""
+    people = np.flatnonzero(np.diff(test.indptr))
+    if len(people) <= MOST_RANKED:
+        return test
+    chosen = np.zeros(test.n_users, np.bool_)
+    chosen[np.random.default_rng(seed).choice(people, MOST_RANKED, replace=False)] = True
+    return test.select(chosen[test.users])
 
 
 def measure(
@@ -122,13 +131,6 @@ def warm_up(method: Method, train_part: Ratings, arguments: Arguments) -> None:
         logging.disable(before)
 
 
-def references(parts: RankedParts, row: Row, n_threads: int | None = None) -> tuple[Row, Row]:
-    """Return what needs no training: the per-user mean, and what most people rated for everybody."""
-    free = replace(row, method=OWN_MEAN, mode="none", asked=math.inf, **_error_figures(parts, parts.baseline))
-    popular = replace(row, method=POPULAR, mode="none", asked=math.inf, **_ranking(_popular(parts), parts, n_threads))
-    return free, popular
-
-
 def spectrum_of(release: Release) -> list[float]:
     """Return the singular values of the item factors, falling."""
     factors = release.item_factors.astype(np.float64)
@@ -138,19 +140,20 @@ def spectrum_of(release: Release) -> list[float]:
 
 def _accuracy(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
     if not model.release.predicts_ratings:
-        return _ranking(model, parts, n_threads)
+        return ranking_figures(model, parts, n_threads)
     errors = prediction_errors(model, parts.test, n_threads=n_threads)
     if not np.isfinite(errors).all():
         raise InvalidArgument("it has diverged: predictions are not numbers any more")
     leak = leak_figures(model, parts.train, parts.test, n_threads=thread_count(n_threads))
     return {
-        **_error_figures(parts, errors),
+        **error_figures(parts, errors),
         **{name: _number(value) for name, value in leak.items()},
-        **_ranking(model, parts, n_threads),
+        **ranking_figures(model, parts, n_threads),
     }
 
 
-def _error_figures(parts: RankedParts, errors: NDArray[np.float64]) -> dict[str, Any]:
+def error_figures(parts: RankedParts, errors: NDArray[np.float64]) -> dict[str, Any]:
+    """Return the columns of a row that are made of errors on the test ratings."""
     scale = parts.test.scale
     sizes = np.linspace(0.0, scale.hi - scale.lo, _CDF_POINTS)
     return {
@@ -166,28 +169,10 @@ def _groups(found: Sequence[tuple[float, int, list[float]]]) -> list[list[float 
     return [[high, count, _number(one)] for high, count, (one,) in found]
 
 
-def _ranking(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
+def ranking_figures(model: Model, parts: RankedParts, n_threads: int | None) -> dict[str, Any]:
+    """Return the columns of a row that are made of lists."""
     found = evaluate(model, parts.ranked, k=_K, n_threads=n_threads)
     return {name: _number(found[f"{name}@{_K}"]) for name in ("recall", "ndcg", "coverage")}
-
-
-def _popular(parts: RankedParts) -> Model:
-    """Return a model that recommends what most people rated."""
-    train = parts.train
-    counts = np.bincount(train.items, minlength=train.n_items).astype(np.float32)
-    release = Release(
-        items=train.catalogue,
-        scale=train.scale,
-        mean=train.scale.middle,
-        item_factors=np.zeros((train.n_items, 0), np.float32),
-        item_biases=counts,
-        ridge=Ridge(1.0, 1.0),
-        configuration={"method": POPULAR},
-        guarantee=Guarantee.none(),
-    )
-    biases = own_means(train).astype(np.float32)
-    factors = np.zeros((train.n_users, 0), np.float32)
-    return Model(release, train.user_ids, factors, biases, train.indptr, train.items)
 
 
 def _number(value: float) -> float | None:

@@ -26,17 +26,21 @@ from typing import Any
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.evaluation import peers
+from dpmf.frames import Columnar
+from dpmf.html import show_table
 from dpmf.privacy.guarantee import MODES, Guarantee
 
 OWN_MEAN = "own-mean"
 """The baseline: the per-user mean, which uses no one else's data."""
+BIASES = "biases"
+"""The mean, what items differ by and what users differ by; not private, and without factors."""
 POPULAR, PRIVATE_POPULAR = peers.POPULAR, peers.PRIVATE_POPULAR
 """What most people rated, for everybody: not private, and with the noise of a budget."""
 EXACT_EASE, IMPLICIT = peers.EXACT_EASE, peers.IMPLICIT
 """Rankings for new users without privacy, see `dpmf.evaluation.peers`."""
 NON_PRIVATE = "sgd"
 """What is reached without privacy, the line that private methods are held against."""
-REFERENCES = (OWN_MEAN, POPULAR, NON_PRIVATE, EXACT_EASE, IMPLICIT)
+REFERENCES = (OWN_MEAN, BIASES, POPULAR, NON_PRIVATE, EXACT_EASE, IMPLICIT)
 _MOST_FIELD = 1 << 24  # characters of a cell
 _MOST_WORDS = 200  # characters of what is wrong with a row
 _WIDTHS = {"history": 3, "error_cdf": 2, "by_popularity": 3, "by_activity": 3}  # of rows in columns of JSON
@@ -127,6 +131,21 @@ class Row:
         return self.mode == "none" and math.isinf(self.asked) and self.method in REFERENCES
 
 
+class Rows(list[Row], Columnar):
+    """The rows of a comparison; also a table of them, of what is a number or a word in each."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the columns of a row that are no tables themselves, and the figures for new users beside them."""
+        names = [one.name for one in fields(Row) if not str(one.type).startswith(("dict", "list"))]
+        columns = {name: [getattr(row, name) for row in self] for name in names}
+        figures = dict.fromkeys(name for row in self for name in row.ranking if not name.endswith("_interval"))
+        return columns | {name: [row.ranking.get(name) for row in self] for name in figures}
+
+    def _repr_html_(self) -> str:
+        known = {name: column for name, column in self.to_columns().items() if any(one is not None for one in column)}
+        return show_table(known)
+
+
 _KINDS = {one.name: str(one.type) for one in fields(Row)}
 
 
@@ -153,7 +172,7 @@ class Table:
             file.flush()
             os.fsync(file.fileno())
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> Rows:
         """Return the rows, of two with the same key the later one; one that was cut off is left out.
 
         Raises:
@@ -168,7 +187,7 @@ class Table:
             raise DamagedFile(f"cannot read {self.path}: {error}") from None
         *lines, _ = text.split("\n")  # what follows the last end of a line was cut off
         if not lines:
-            return []
+            return Rows()
         names = lines[0].split(",")
         missing = [name for name in _KINDS if name not in names and name not in _ADDED]
         if missing:
@@ -182,7 +201,7 @@ class Table:
                     what = " ".join(str(error).split())[:_MOST_WORDS]
                     raise DamagedFile(f"line {number} of {self.path} is damaged: {what}; take it out") from None
                 found[row.key] = row
-        return list(found.values())
+        return Rows(found.values())
 
 
 @contextlib.contextmanager

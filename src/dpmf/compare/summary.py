@@ -19,6 +19,8 @@ from typing import Any
 
 from dpmf.compare.results import REFERENCES, Row
 from dpmf.evaluation import new_users
+from dpmf.frames import Columnar
+from dpmf.html import show_table
 from dpmf.privacy import Guarantee
 
 FIGURES = (
@@ -27,6 +29,7 @@ FIGURES = (
     *new_users.FIGURES,
 )
 _SHARED = ("method", "mode", "asked", "epsilon", "delta", "unit", "neighbours", "certified", "guarantee")
+_JUST_BELOW = 0.99  # of what was asked for: the limit that is shown is never lower than the one that holds
 _MODES = ("certified", "paper", "none")
 
 
@@ -72,12 +75,31 @@ class Point:
         return self.mode == "none" and math.isinf(self.asked) and self.method in REFERENCES
 
     @property
+    def shown_epsilon(self) -> float | None:
+        """What a table says of epsilon; see `shown_epsilon`."""
+        return shown_epsilon(self.epsilon, self.asked)
+
+    @property
     def is_claim(self) -> bool:
         """Whether epsilon is a published claim."""
         return self.mode == "paper"
 
 
-def summarize(rows: Iterable[Row]) -> list[Point]:
+class Points(list[Point], Columnar):
+    """What a comparison says, a point per method, mode and epsilon; also a table of it."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return what was run and guaranteed, the number of repeats, and the mean of every figure that a point has."""
+        names = [*(name for name in _SHARED if name != "guarantee"), "n"]
+        columns = {name: [getattr(point, name) for point in self] for name in names}
+        figures = [name for name in FIGURES if any(name in point.mean for point in self)]
+        return columns | {name: [point.mean.get(name) for point in self] for name in figures}
+
+    def _repr_html_(self) -> str:
+        return show_table(self.to_columns())
+
+
+def summarize(rows: Iterable[Row]) -> Points:
     """Return one point per method, mode and epsilon that was asked for.
 
     Repeats whose guarantees differ, in an epsilon, a unit, an event or an assumption, are never mixed: each guarantee
@@ -98,7 +120,16 @@ def summarize(rows: Iterable[Row]) -> list[Point]:
                 kinds[guarantee_key(row)].append(row)
         errors = tuple(dict.fromkeys(row.error for row in alike if row.error))
         points += [_point(ended, errors) for ended in kinds.values()] or [_failed(alike[0], errors)]
-    return sorted(points, key=_order)
+    return Points(sorted(points, key=_order))
+
+
+def shown_epsilon(epsilon: float | None, asked: float) -> float | None:
+    """Return the epsilon that was asked for in place of one that calibration has left just below it.
+
+    >>> shown_epsilon(0.999944, 1.0), shown_epsilon(0.83, 1.0), shown_epsilon(2.0, 1.0)
+    (1.0, 0.83, 2.0)
+    """
+    return asked if epsilon is not None and _JUST_BELOW * asked <= epsilon <= asked else epsilon
 
 
 def is_seeded(row: Row) -> bool:

@@ -11,7 +11,7 @@ on side by side: the result does not depend on the number of threads.
 >>> plan = Sweep(points_of(["als"], ["certified"], [5.0]), repeats=2, settings={"als": {"n_epochs": 1}})
 >>> rows = sweep(plan, make(80, 40), Table(Path(tempfile.mkdtemp()) / "runs.csv"), n_threads=1)
 >>> sorted({row.method for row in rows}), len(rows)
-(['als', 'own-mean', 'popular', 'sgd'], 8)
+(['als', 'biases', 'own-mean', 'popular', 'private-popular', 'sgd'], 12)
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpmf.compare.measurement import RankedParts, measure, references, warm_up
+from dpmf.compare.measurement import RankedParts, measure, warm_up
 from dpmf.compare.new_users import measure_peer, peers_of
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, POPULAR, Row, Table
+from dpmf.compare.references import measure_reference, references_of
+from dpmf.compare.results import NON_PRIVATE, Row, Rows, Table
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.evaluation.new_users import NewUsers
@@ -84,6 +85,7 @@ class Sweep:
         settings: fields of methods, by method.
         profiles: for certified runs of methods that take them.
         new_users: how people are held out whole, instead of ratings; its seed is that of the repeat.
+        test: ratings of the same users and items to test on in every repeat, instead of any that are held out.
     """
 
     points: tuple[Setting, ...]
@@ -97,6 +99,7 @@ class Sweep:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profiles: Profiles | None = None
     new_users: NewUsers | None = None
+    test: Ratings | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.repeats <= _MOST_REPEATS:
@@ -118,17 +121,18 @@ class Sweep:
 
     def references(self, repeat: int) -> list[tuple[str, str, float, int]]:
         """Return the keys of rows that need no method: baselines, or peers for new users."""
-        if self.new_users is None:
-            return [(name, "none", math.inf, repeat) for name in (OWN_MEAN, POPULAR)]
         certified = [one for one in self.points if one.mode == "certified"]
         budgets = {one.epsilon for one in certified if METHODS[one.method].unit_for("certified") == "user"}
-        return [(name, "none", epsilon, repeat) for name, epsilon in peers_of(budgets)]
+        named = references_of(budgets) if self.new_users is None else peers_of(budgets)
+        return [(name, "none", epsilon, repeat) for name, epsilon in named]
 
     def split(self, ratings: Ratings, repeat: int) -> RankedParts | NewUserParts:
         """Return the parts of a repeat, the same for all methods."""
         seed = self.seed + repeat
         if self.new_users is not None:
             return NewUserParts.of(ratings, replace(self.new_users, seed=seed))
+        if self.test is not None:
+            return RankedParts.beside(ratings, self.test, seed)
         parts = RankedParts.of(ratings, Split(self.holdout, self.how, seed))
         if not len(parts.test) or not len(parts.train):
             raise InvalidArgument(f"holdout={self.holdout:g} leaves nothing to test on or to learn from: change it")
@@ -193,7 +197,7 @@ def sweep(
     n_threads: int | None = None,
     jobs: int | None = None,
     progress: Progress = lambda done, total, note: None,
-) -> list[Row]:
+) -> Rows:
     """Run what the table does not have yet, and return all rows of the plan.
 
     A method that cannot be run as asked, or diverges, leaves a row that says so; it is tried again by the next call.
@@ -229,22 +233,21 @@ def sweep(
         else:
             runs.run_side_by_side(pending, repeat, parts, jobs, max(1, n_threads // jobs))
     wanted |= {key for repeat in range(plan.repeats) for key in plan.references(repeat)}
-    return [row for row in table.rows() if row.key in wanted]
+    return Rows(row for row in table.rows() if row.key in wanted)
 
 
 def _reference_rows(
     plan: Sweep, keys: Sequence[tuple[str, str, float, int]], parts: RankedParts | NewUserParts, n_threads: int
 ) -> Iterator[Row]:
     """Yield the rows that need no method, those with these keys."""
-    if isinstance(parts, RankedParts):
-        if keys:
-            yield from references(parts, Row("", "none", math.inf, keys[0][-1], plan.seed + keys[0][-1]), n_threads)
-        return
-    assert plan.new_users is not None
-    least = plan.new_users.least_positive(parts.train.scale)
     for method, mode, epsilon, repeat in keys:
         row = Row(method, mode, epsilon, repeat, plan.seed + repeat)
         budget = Budget(row.asked, plan.delta, "user", plan.neighbours)
+        if isinstance(parts, RankedParts):
+            yield measure_reference(row, parts, budget, n_threads=n_threads)
+            continue
+        assert plan.new_users is not None
+        least = plan.new_users.least_positive(parts.train.scale)
         yield measure_peer(row, parts, least, budget, n_threads=n_threads)
 
 

@@ -104,7 +104,7 @@ def _strength(guarantee: Guarantee, facts: Facts, verdict: str) -> str:
     of_hundred = _right_of_hundred(guarantee)
     said = "is right at most" if verdict == "certified" else "would be right at most"
     words = (
-        f"Somebody who knows everything else and has to guess {_question(guarantee, facts)} {said} {of_hundred:g} "
+        f"Somebody who knows everything else and has to guess {_question(guarantee, facts)} {said} {of_hundred:.1f} "
         "times out of 100. A coin is right 50 times. "
         f"(ε = {guarantee.epsilon:.4g}, δ = {_odds(guarantee.delta)}; smaller is stronger.)"
     )
@@ -112,11 +112,10 @@ def _strength(guarantee: Guarantee, facts: Facts, verdict: str) -> str:
 
 
 def _right_of_hundred(guarantee: Guarantee) -> float:
-    """Return how often of 100 times a guess between two neighbours can be right, rounded up; to tenths near 100."""
+    """Return how often of 100 times a guess between two neighbours can be right, rounded up to tenths."""
     assert guarantee.epsilon is not None
     assert guarantee.delta is not None
-    right = 100 * guess(guarantee.epsilon, guarantee.delta) - 1e-9
-    return math.ceil(right) if right <= _ALMOST_CERTAIN else min(100.0, math.ceil(10 * right) / 10)
+    return min(100.0, math.ceil(1000 * guess(guarantee.epsilon, guarantee.delta) - 1e-9) / 10)
 
 
 def _is_weak(guarantee: Guarantee) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from dpmf.disclosure.evidence import proof_of
 from dpmf.disclosure.explain import verified_facts
+from dpmf.disclosure.markdown import escaped, table
 from dpmf.model.release import Release
 from dpmf.privacy import ClaimEvent, GaussianEvent, Guarantee, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.explain import Facts, guess
@@ -86,15 +87,8 @@ def evaluation(guarantee: Guarantee, facts: Facts) -> tuple[Row, ...]:
 
 def to_markdown(rows: Sequence[Row], title: str) -> str:
     """Return the rows as a page in Markdown."""
-    table = [COLUMNS, ("---",) * len(COLUMNS), *(row.cells() for row in rows)]
-    lines = ["| " + " | ".join(_escaped(cell) for cell in cells) + " |" for cells in table]
-    return "\n".join([f"# {_escaped(title)}", "", _LEGEND, "", *lines, ""])
-
-
-def _escaped(text: str) -> str:
-    """Return text for a cell: one line, in which nothing ends the cell or starts markup."""
-    plain = "".join(one if one.isprintable() else " " for one in text)
-    return "".join(f"\\{one}" if one in "\\|<`*[]" else one for one in plain)
+    lines = table(COLUMNS, [row.cells() for row in rows])
+    return "\n".join([f"# {escaped(title)}", "", _LEGEND, "", *lines, ""])
 
 
 _Cells = tuple[str, str, str, tuple[str, ...], str]

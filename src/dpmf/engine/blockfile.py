@@ -47,7 +47,7 @@ from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.ids import Ids
 
 FORMAT_VERSION = 1
-_MOST_STRIPS = 1 << 12  # far more than there are
+MOST_STRIPS = 1 << 12  # far more than are of use
 FILES = ("blocks.bin", "layout.safetensors", "layout.json")
 _LAYOUT = ("user_order", "item_order", "strip_starts", "tier_starts")
 _TENSORS = (*_LAYOUT, "table", "pointers", "checksums", "user_counts", "item_counts")
@@ -209,7 +209,7 @@ class BlockFile:
 def _checked(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> tuple[Layout, float]:
     """Return the layout, which is taken out of the tensors, and the mean; raise ValueError or such if any is wrong."""
     size, mean = facts["size"], float(facts["mean"])
-    if type(size) is not int or not 1 <= size <= _MOST_STRIPS or not math.isfinite(mean):
+    if type(size) is not int or not 1 <= size <= MOST_STRIPS or not math.isfinite(mean):
         raise ValueError("its size or its mean is out of range")
     layout = Layout(size, **{name: tensors.pop(name) for name in _LAYOUT})
     layout.check()

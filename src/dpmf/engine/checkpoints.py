@@ -15,24 +15,25 @@ there is a complete snapshot.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.tensorfile import Tensor, read_tensors, write_tensors
-from dpmf.errors import DamagedFile, InvalidArgument
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import dump_json, is_sealed, new_folder, read_json, sealed, sha256_of, write_text
 from dpmf.temporary import remove_leftovers
 from dpmf.version import __version__
@@ -77,6 +78,22 @@ class Snapshot:
 
     epoch: int
     tensors: dict[str, NDArray[Any]]
+    facts: dict[str, Any]
+
+
+class Parts(NamedTuple):
+    """The state after an epoch, in files that others wrote.
+
+    Attributes:
+        epoch: after which it is.
+        folder: of the files.
+        checksums: SHA-256 by file.
+        facts: as those of `Snapshot`.
+    """
+
+    epoch: int
+    folder: Path
+    checksums: dict[str, str]
     facts: dict[str, Any]
 
 
@@ -134,6 +151,37 @@ class Snapshots:
             self._writer = None
         self._raise_error()
 
+    def save_parts(self, epoch: int, write: Callable[[Path], Mapping[str, str]], facts: Mapping[str, Any]) -> None:
+        """Take a snapshot whose files are written by others, and return when it is on the disk.
+
+        Args:
+            epoch: after which it is.
+            write: lets others write files to a folder; returns their SHA-256 by name.
+            facts: as those of `save`.
+        """
+        self.finish()
+        with self._completed(epoch, facts) as (work, content):
+            content["parts"] = dict(write(work))
+            missing = [name for name in content["parts"] if not (work / name).is_file()]
+            if missing:
+                raise DpmfError(
+                    f"{self._folder} is not the same folder everywhere, {missing[0]} was written elsewhere: keep "
+                    "checkpoints on a disk that all nodes share"
+                )
+        self._last_epoch, self._last_time = epoch, time.monotonic()
+
+    def latest_parts(self) -> Parts | None:
+        """Return the newest snapshot that `save_parts` took, or None if there is none; raises as `latest` does."""
+        found = self._newest()
+        if found is None:
+            return None
+        folder, epoch, facts = found
+        parts = facts.get("parts")
+        if not isinstance(parts, dict) or not is_sealed(facts):
+            raise DamagedFile(f"{folder / _FACTS_FILE} is damaged: remove {folder} to resume from an older snapshot")
+        self._last_epoch = epoch
+        return Parts(epoch, folder, {str(name): str(one) for name, one in parts.items()}, dict(facts["facts"]))
+
     def latest(self, into: Mapping[str, Tensor] | None = None) -> Snapshot | None:
         """Return the newest snapshot, or None if there is none.
 
@@ -145,6 +193,18 @@ class Snapshots:
             InvalidArgument: the snapshot belongs to another run: other data, configuration, CPU or Numba.
             DamagedFile: the snapshot is damaged.
         """
+        found = self._newest()
+        if found is None:
+            return None
+        folder, epoch, facts = found
+        if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
+            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to resume from an older snapshot")
+        self._last_epoch = epoch
+        tensors = read_tensors(folder / _TENSOR_FILE, list(facts["tensors"]), into)
+        return Snapshot(epoch, tensors, dict(facts["facts"]))
+
+    def _newest(self) -> tuple[Path, int, dict[str, Any]] | None:
+        """Return folder, epoch and facts of the newest snapshot of this run."""
         if self._folder.is_dir():  # a run that has nothing left to write would leave them there
             remove_leftovers(self._folder, r"\.[\w.-]+\.")
         folders = _snapshots_in(self._folder)
@@ -154,7 +214,7 @@ class Snapshots:
         facts = read_json(folder / _FACTS_FILE)
         try:
             theirs, epoch, names = dict(facts["identity"]), int(facts["epoch"]), list(facts["tensors"])
-            content = dict(facts["facts"])
+            dict(facts["facts"])
             sealed_or_old = is_sealed(facts) if "digest" in facts else True  # earlier versions had no digest
             if not sealed_or_old or not all(isinstance(name, str) for name in names):
                 raise ValueError
@@ -174,31 +234,30 @@ class Snapshots:
                     f"{self._folder} is a checkpoint of another run ({name}: {there!r} there, {here!r} here): use the "
                     "same data and settings, or another folder"
                 )
-        if not (folder / _TENSOR_FILE).is_file() or sha256_of(folder / _TENSOR_FILE) != facts.get("sha256"):
-            raise DamagedFile(f"{folder / _TENSOR_FILE} is damaged: remove {folder} to resume from an older snapshot")
-        self._last_epoch = epoch
-        return Snapshot(epoch, read_tensors(folder / _TENSOR_FILE, names, into), content)
+        return folder, epoch, facts
 
-    def _steps(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Iterator[None]:
-        """Write a snapshot in two steps; the tensors are needed for the first only."""
+    @contextlib.contextmanager
+    def _completed(self, epoch: int, facts: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Yield the folder of a new snapshot and what its facts will be, which are written at the end."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_text(self._folder / "SENSITIVE", _WARNING)
         # A name with a dot is a partial snapshot of a run that was killed.
         older = [*_snapshots_in(self._folder), *self._folder.glob(".epoch-*")]
+        content = {"epoch": epoch, "identity": self._identity, "facts": dict(facts), "tensors": []}
         with new_folder(self._folder / f"epoch-{epoch:06d}", mode=0o700) as work:
-            write_tensors(work / _TENSOR_FILE, tensors)
-            yield
-            content = {
-                "epoch": epoch,
-                "identity": self._identity,
-                "facts": dict(facts),
-                "tensors": sorted(tensors),
-                "sha256": sha256_of(work / _TENSOR_FILE),
-            }
+            yield work, content
             write_text(work / _FACTS_FILE, dump_json(sealed(content)))
         for folder in older:
             if folder.exists():  # what a kill left of this very snapshot is gone already
                 shutil.rmtree(folder)
+
+    def _steps(self, epoch: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Iterator[None]:
+        """Write a snapshot in two steps; the tensors are needed for the first only."""
+        with self._completed(epoch, facts) as (work, content):
+            write_tensors(work / _TENSOR_FILE, tensors)
+            yield
+            content["tensors"] = sorted(tensors)
+            content["sha256"] = sha256_of(work / _TENSOR_FILE)
 
     def _finish_steps(self, steps: Iterator[None]) -> None:
         try:
@@ -239,13 +298,19 @@ def _snapshots_in(folder: Path) -> list[Path]:
 
 
 def machine_identity() -> dict[str, str]:
-    """Return what results depend on besides configuration and data: CPU features and versions."""
+    """Return what results depend on besides configuration and data: CPU features and versions.
+
+    The features are those that kernels are compiled for: of this CPU, unless fewer were asked for.
+    """
     import numba
     from llvmlite import binding
 
-    features = ",".join(sorted(name for name, there in binding.get_host_cpu_features().items() if there))
+    asked_for: str | None = numba.config.CPU_FEATURES  # type: ignore[attr-defined]  # NUMBA_CPU_FEATURES
+    name = numba.config.CPU_NAME or binding.get_host_cpu_name()  # type: ignore[attr-defined]  # NUMBA_CPU_NAME
+    if asked_for is None:
+        asked_for = ",".join(sorted(name for name, there in binding.get_host_cpu_features().items() if there))
     return {
         "dpmf": __version__,
         "numba": numba.__version__,
-        "cpu": f"{binding.get_host_cpu_name()} {zlib.crc32(features.encode()):08x}",
+        "cpu": f"{name} {zlib.crc32(asked_for.encode()):08x}",
     }

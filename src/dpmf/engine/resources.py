@@ -20,7 +20,7 @@ from dpmf.errors import InvalidArgument
 
 logger = logging.getLogger(__name__)
 
-_BESIDE_SUMS = 5  # arrays of their size: averages, and noise, noisy sums and steps while these are computed
+BESIDE_SUMS = 5  # arrays of their size: averages, and noise, noisy sums and steps while these are computed
 _LEAST_MEMORY = 1 << 26  # small beside the program itself, which takes about three times this: never refused
 
 
@@ -83,7 +83,7 @@ class Resources:
         """
         memory, limit = ratings.memory, max(ratings.memory, _LEAST_MEMORY)
         sums = 8 * ((n_factors + 1) * ratings.n_items if sum_size is None else sum_size)
-        always = _BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items + 8 * working_size
+        always = BESIDE_SUMS * sums + 4 * (n_factors + 1) * ratings.n_items + 8 * working_size
         if always + sums > limit:
             raise _too_little(memory, n_factors, "sums over people", always + sums)
         fitting = _fitting(n_threads, always, sums, limit, "sums")

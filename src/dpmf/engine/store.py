@@ -53,17 +53,25 @@ class StoredRatings:
     memory: int
 
     @classmethod
-    def build(cls, source: Source, folder: Path, *, memory: int = 0) -> StoredRatings:
-        """Write ratings that come in pieces to a folder, readable by its owner only, atomically."""
+    def build(cls, source: Source, folder: Path, *, memory: int = 0, size: int | None = None) -> StoredRatings:
+        """Write ratings that come in pieces to a folder, readable by its owner only, atomically.
+
+        Args:
+            source: the ratings.
+            folder: to write.
+            memory: see the class.
+            size: the number of strips and tiers; chosen from the number of ratings unless given.
+        """
         check_store_replaceable(folder)
         with new_folder(folder, may_replace=FILES, mode=0o700) as work:
             columns = RatingsOnDisk.write(source, work)
-            BlockFile.build(columns.pieces, columns.user_ids, len(columns.catalogue), work / "blocks")
+            BlockFile.build(columns.pieces, columns.user_ids, len(columns.catalogue), work / "blocks", size=size)
         return cls.open(folder, memory=memory)
 
     @classmethod
-    def open(cls, folder: Path, *, memory: int = 0) -> StoredRatings:
+    def open(cls, folder: Path | str, *, memory: int = 0) -> StoredRatings:
         """Open a store that `build` wrote; takes milliseconds, because no rating is read."""
+        folder = Path(folder)
         columns, blocks = RatingsOnDisk.open(folder), BlockFile.open(folder / "blocks")
         sizes = len(columns), len(columns.user_ids), len(columns.catalogue)
         if sizes != (len(blocks), len(blocks.user_counts), len(blocks.item_counts)):

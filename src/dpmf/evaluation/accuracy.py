@@ -12,7 +12,9 @@ The figures are for the holder of the data: no guarantee covers them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +22,11 @@ from numpy.typing import NDArray
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation.alone import best_of_each, fold_in_each, is_small, predict_each
+from dpmf.evaluation.given import aligned
 from dpmf.evaluation.leak import Predict, frequent, leak_figures
 from dpmf.evaluation.metrics import coverage, hit_rate, mae, ndcg, recall, rmse
+from dpmf.frames import Columnar
+from dpmf.html import show_table
 from dpmf.kernels.scores import predict_pairs
 from dpmf.kernels.sort import row_sums
 from dpmf.model import Model, Ranking, Release
@@ -34,15 +39,27 @@ _PAIRS_PER_TASK = 1 << 16
 _GROUPS = (0.01, 0.1, 0.5, 1.0)  # upper ends, as fractions of the items or users, those with most ratings first
 
 
+class Figures(dict[str, float], Columnar):
+    """Figures by name; also a table with a row for each."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return the names of the figures, and the figures."""
+        return {"measure": list(self), "value": list(self.values())}
+
+    def _repr_html_(self) -> str:
+        return show_table(self.to_columns())
+
+
 def evaluate(
     model: Model | Release,
-    test: Ratings,
+    test: Ratings | Any,
     *,
-    known: Ratings | None = None,
+    known: Ratings | Any = None,
+    columns: Mapping[str, str | int | None] | None = None,
     k: int = 10,
     least_ratings: int = 0,
     n_threads: int | None = None,
-) -> dict[str, float]:
+) -> Figures:
     """Return rmse, mae, recall@k, ndcg@k, hit_rate@k and coverage@k; the last four if there are no ratings to predict.
 
     Lists are ordered by the ranking part of the release, if it has one. Without a rating model, or for implicit
@@ -57,14 +74,18 @@ def evaluate(
 
     Args:
         model: a model, which knows its users; or a release, into which people are folded with their known ratings.
-        test: the held-out ratings.
+        test: the held-out ratings: `Ratings`, or whatever `Ratings.of` takes, such as a table or an array of rows user,
+            item, rating. Of a table, items outside the catalogue are left out, and users who are new are people of whom
+            nothing is known.
         known: the ratings that the model was trained on, from the same split. Required for a release: the ratings to
             fold in.
+        columns: of tables, as in `Ratings.of`.
         k: the length of the lists for ranking figures.
         least_ratings: test ratings whose user or item has fewer known ratings are left out.
         n_threads: all CPUs by default.
     """
     n_threads = thread_count(n_threads)
+    model, test, known = aligned(model, test, known, columns)
     alone = isinstance(model, Release) and known is not None and is_small(known)
     model = _folded(model, test, known, n_threads, alone)
     if known is not None:
@@ -75,25 +96,25 @@ def evaluate(
     if not len(test):
         remedy = "hold out a larger part" + (", or ask for fewer known ratings" if least_ratings else "")
         raise InvalidArgument(f"there are no test ratings: {remedy}")
-    figures: dict[str, float] = {}
+    figures = Figures()
     if model.release.predicts_ratings:
         predict = predict_each if alone else predict_pairs
         errors = prediction_errors(model, test, n_threads=n_threads, predict=predict)
-        figures = {"rmse": rmse(errors), "mae": mae(errors)}
+        figures |= {"rmse": rmse(errors), "mae": mae(errors)}
         if known is not None:
             figures |= leak_figures(model, known, test, n_threads=n_threads, predict=predict)
     _check_same(test, model.user_ids, model.release)
-    indptr, relevant = (test.indptr, test.items) if model.release.is_implicit else _relevant(test)
+    indptr, relevant = relevant_items(model.release, test)
     asked = np.flatnonzero(np.diff(indptr))
     positions = best_of_each(model, asked, k) if alone else _best_of_many(model, asked, k, n_threads)
     asked_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[asked])])
-    return {
-        **figures,
+    figures |= {
         f"recall@{k}": recall(positions, asked_indptr, relevant),
         f"ndcg@{k}": ndcg(positions, asked_indptr, relevant),
         f"hit_rate@{k}": hit_rate(positions, asked_indptr, relevant),
         f"coverage@{k}": coverage(positions, len(model.release.items)),
     }
+    return figures
 
 
 def _best_of_many(model: Model, asked: NDArray[np.int64], k: int, n_threads: int) -> NDArray[np.int32]:
@@ -200,6 +221,9 @@ def _check_same(ratings: Ratings, users: Ids, release: Release) -> None:
         raise InvalidArgument("ratings and model have different users or items: use both parts of one split")
 
 
-def _relevant(test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def relevant_items(release: Release, test: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the held-out items that should be in the list of their person: pointers, and items."""
+    if release.is_implicit:
+        return test.indptr, test.items
     liked = test.select(test.values >= test.scale.liked)
     return liked.indptr, liked.items

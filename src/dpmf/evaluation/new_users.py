@@ -69,17 +69,24 @@ class NewUsers:
         positive: the rating from which on a person likes an item: by default three quarters up the scale. -inf counts
             every rating, which is what implicit feedback means.
         seed: of both choices.
+        least: how many items one has to like to be measured. Of somebody who likes two, one is known and one to be
+            found, which says little; the literature leaves out whoever has fewer than five (Liang et al. 2018).
     """
 
     share: float = 0.1
     fold_in: float = 0.8
     positive: float | None = None
     seed: int = 0
+    least: int = 5
 
     def __post_init__(self) -> None:
         for name in ("share", "fold_in"):
             if not 0 < getattr(self, name) < 1:
                 raise InvalidArgument(f"{name}={getattr(self, name):g} should be between 0 and 1")
+        if self.least < 2:
+            raise InvalidArgument(
+                f"least={self.least} should be 2 or more: of what a person likes, some is known and some is to be found"
+            )
         if self.positive is not None and math.isnan(self.positive):
             raise InvalidArgument("positive=nan is not a rating: give the least rating of an item that a person likes")
 
@@ -115,7 +122,8 @@ class People:
         sought: the items to be found.
         n_items: the size of the catalogue.
         n_held_out: people who were held out, measured or not.
-        n_left_out: those among the measured who like fewer than two items, and are not in `known`.
+        n_left_out: those among the measured who like fewer than `least` items, and are not in `known`.
+        least: the fewest items that anybody in `known` likes.
     """
 
     known: Csr
@@ -123,6 +131,7 @@ class People:
     n_items: int
     n_held_out: int
     n_left_out: int
+    least: int
 
     def __len__(self) -> int:
         return len(self.known.indptr) - 1
@@ -133,7 +142,12 @@ class People:
 
     def counts(self) -> Figures:
         """Return how many people there are, as commands report it."""
-        return {"users": len(self), "users_held_out": self.n_held_out, "users_left_out": self.n_left_out}
+        return {
+            "users": len(self),
+            "users_held_out": self.n_held_out,
+            "users_left_out": self.n_left_out,
+            "least_liked": self.least,
+        }
 
 
 def split_users(ratings: Ratings, new_users: NewUsers) -> tuple[Ratings, People]:
@@ -158,11 +172,11 @@ def people_of(measured: Ratings, new_users: NewUsers, *, n_held_out: int) -> Peo
     """
     liked = measured.select(measured.values >= new_users.least_positive(measured.scale))
     counts = np.diff(liked.indptr)
-    enough = counts >= 2
+    enough = counts >= new_users.least
     if np.count_nonzero(enough) < 2:
         raise InvalidArgument(
-            f"of {n_held_out:,} people held out, {np.count_nonzero(enough)} like two items or more, too few for any "
-            "figure: hold out more, or count lower ratings as positive"
+            f"of {n_held_out:,} people held out, {np.count_nonzero(enough)} like {new_users.least} items or more, too "
+            f"few for any figure: hold out more, count lower ratings as positive, or those who like fewer items"
         )
     liked = keep_users(liked, enough)
     counts = counts[enough]
@@ -170,7 +184,8 @@ def people_of(measured: Ratings, new_users: NewUsers, *, n_held_out: int) -> Peo
     chance = draw_uniforms(liked, stream_key(new_users.seed, "fold in"))
     is_known = rank_within_user(liked, chance) < np.repeat(n_known, counts)
     known, sought = liked.select(is_known), liked.select(~is_known)
-    return People(known.csr, sought.csr.pattern, measured.n_items, n_held_out, int(np.count_nonzero(~enough)))
+    n_left_out = int(np.count_nonzero(~enough))
+    return People(known.csr, sought.csr.pattern, measured.n_items, n_held_out, n_left_out, new_users.least)
 
 
 def measure_ranker(ranker: Ranker, people: People, popularity: NDArray[Any]) -> Figures:

@@ -2,7 +2,9 @@
 
 For one person who has the items O of a catalogue, minimise over u, p_j being 1 for items in O and 0 for the rest,
 
-    Σ_all (p_j - c_j - u·v_j)² + α Σ_O (1 - c_j - u·v_j)² + ridge ‖u‖².
+    Σ_all (p_j - c_j - u·v_j)² + Σ_O α_j (1 - c_j - u·v_j)² + ridge ‖u‖²,
+
+α_j being α, or more for an item that the person had several times: see `Confidence`.
 
 All items enter through V'V and Σ c_j v_j, which `prepare_items` computes once: only a person's own items are visited.
 
@@ -11,23 +13,63 @@ them.
 
 >>> items = prepare_items(np.eye(2, dtype=np.float32), np.zeros(2, np.float32), 1.0)
 >>> U = np.zeros((1, 2), np.float32)
->>> solve_implicit(CsrPattern(np.array([0, 1]), np.array([0], np.int32)), 0, 1, items, 1.0, U)
+>>> once = Csr(np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32))
+>>> solve_implicit(once, 0, 1, items, Confidence(1.0), U)
 >>> U.round(3).tolist()
 [[0.6669999957084656, 0.0]]
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.csr import CsrPattern
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.dense import LEAST_PIVOT, solve_plainly
 from dpmf.kernels.jit import kernel, short_form
+from dpmf.kernels.ridge import ERROR_STEP
 
 _ITEMS_AT_ONCE = 64  # whose products are in memory
+_PER_DOUBLING = 0.25  # of a count, what is added to its weight
+
+
+class Confidence(NamedTuple):
+    """How much more an item that a person has weighs than one that they do not have, by how often they had it.
+
+    It is alpha for a count of one, and rises with the count, as its logarithm (a quarter for every doubling) or as the
+    count itself, up to `most`.
+
+    Attributes:
+        alpha: for a count of one.
+        most: larger counts weigh no more than this one; 1 if it does not matter how often somebody had an item.
+        linear: whether twice the count weighs twice as much.
+    """
+
+    alpha: float
+    most: float = 1.0
+    linear: bool = False
+
+
+@kernel
+def extra_weight(count: float, confidence: Confidence) -> float:
+    """Return the weight of an item with this count beyond that of an item that a person does not have.
+
+    It is from alpha to what `most` weighs, whatever the number: below 1, or if it is none, it counts as 1.
+    """
+    if not count > 1.0 or not confidence.most > 1.0:
+        return confidence.alpha
+    count = min(count, confidence.most)
+    return confidence.alpha * (count if confidence.linear else 1.0 + _PER_DOUBLING * math.log2(count))
+
+
+def extra_weights(counts: NDArray[Any], confidence: Confidence) -> NDArray[np.float64]:
+    """Return what `extra_weight` returns for each count."""
+    number = np.asarray(counts, np.float64)
+    cut = np.minimum(np.where(number > 1.0, number, 1.0), max(confidence.most, 1.0))
+    return confidence.alpha * (cut if confidence.linear else 1.0 + _PER_DOUBLING * np.log2(cut))
 
 
 class ImplicitItems(NamedTuple):
@@ -87,12 +129,13 @@ def sum_items_reference(
 @kernel
 def fill_normal_equations(
     own: NDArray[np.int32],
+    counts: NDArray[np.float32],
     items: ImplicitItems,
-    alpha: float,
+    confidence: Confidence,
     A: NDArray[np.float64],  # out
     y: NDArray[np.float64],  # out
 ) -> None:
-    """Write the normal equations A u = y of a person with these items.
+    """Write the normal equations A u = y of a person who had these items so often.
 
     Only items in ascending order and in the catalogue count.
     """
@@ -108,6 +151,7 @@ def fill_normal_equations(
         if not last < j < len(V):
             continue
         last = j
+        alpha = extra_weight(counts[place], confidence)
         right = 1.0 + alpha * (1.0 - c[j])
         for k in range(n):
             v[k] = V[j, k]
@@ -137,11 +181,11 @@ def _solve(A: NDArray[np.float64], y: NDArray[np.float64]) -> None:
 
 @kernel
 def solve_implicit(
-    owned: CsrPattern,
+    owned: Csr,
     start: int,
     stop: int,
     items: ImplicitItems,
-    alpha: float,
+    confidence: Confidence,
     U: NDArray[np.float32],  # out
 ) -> None:
     """Fit the factors of people start..stop-1 to the items they have; a person without any gets zeros.
@@ -153,7 +197,7 @@ def solve_implicit(
     for i in range(start, stop):
         first, end = owned.indptr[i], owned.indptr[i + 1]
         if end > first:
-            fill_normal_equations(owned.items[first:end], items, alpha, A, y)
+            fill_normal_equations(owned.items[first:end], owned.values[first:end], items, confidence, A, y)
             _solve(A, y)
         else:
             y[:] = 0.0
@@ -161,23 +205,27 @@ def solve_implicit(
             U[i, k] = np.float32(y[k])
 
 
-def solve_implicit_person(own: NDArray[np.int32], items: ImplicitItems, alpha: float) -> NDArray[np.float64]:
+def solve_implicit_person(
+    own: NDArray[np.int32], counts: NDArray[Any], items: ImplicitItems, confidence: Confidence
+) -> NDArray[np.float64]:
     """Return what `solve_implicit` writes for one person with these items, up to rounding, without a compiler."""
     if not len(own):
         return np.zeros(items.V.shape[1])
     v = items.V[own].astype(np.float64)
+    alpha = extra_weights(counts, confidence)
     right = 1.0 + alpha * (1.0 - items.c[own].astype(np.float64))
-    return solve_plainly(items.gramian + alpha * (v.T @ v), right @ v - items.bias_sum)
+    return solve_plainly(items.gramian + v.T @ (alpha[:, None] * v), right @ v - items.bias_sum)
 
 
 def solve_implicit_reference(
-    own: NDArray[Any], V: NDArray[Any], c: NDArray[Any], ridge: float, alpha: float
+    own: NDArray[Any], V: NDArray[Any], c: NDArray[Any], ridge: float, alpha: float | NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return u of one person, by weighted least squares over the whole catalogue."""
+    """Return u of one person, by weighted least squares over the whole catalogue; alpha of all or of each own item."""
     V, p = V.astype(np.float64), np.isin(np.arange(len(V)), own).astype(np.float64)
-    confidence = 1.0 + alpha * p
-    A = V.T @ (confidence[:, None] * V) + ridge * np.eye(V.shape[1])
-    return np.asarray(np.linalg.solve(A, V.T @ (confidence * (p - c))))
+    weights = np.ones(len(V))
+    weights[own] += alpha
+    A = V.T @ (weights[:, None] * V) + ridge * np.eye(V.shape[1])
+    return np.asarray(np.linalg.solve(A, V.T @ (weights * (p - c))))
 
 
 @kernel
@@ -189,17 +237,19 @@ def implicit_squared_errors(
     c: NDArray[np.float32],
     U: NDArray[np.float32],
 ) -> float:
-    """Return Σ (1 - c_j - u_i·v_j)² over the items that people start..stop-1 have."""
+    """Return Σ (1 - c_j - u_i·v_j)² over the items that people start..stop-1 have, in steps as `squared_errors`."""
     indptr, items = owned
-    total = 0.0
+    steps = 0.0
     for i in range(start, stop):
+        own = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
             e = 1.0 - c[j]
             for k in range(V.shape[1]):
                 e -= U[i, k] * V[j, k]
-            total += e * e
-    return total
+            own += e * e
+        steps += np.rint(own / ERROR_STEP)
+    return steps * ERROR_STEP
 
 
 def implicit_squared_errors_reference(owned: CsrPattern, V: NDArray[Any], c: NDArray[Any], U: NDArray[Any]) -> float:

@@ -3,12 +3,16 @@
 An item that took part in a person's fit (`dpmf.kernels.als_implicit`) pulls it towards itself, and would confirm its
 own factors, noise included. So each item gets the fit of a person who has all the others but not this one.
 With A the matrix of the normal equations, u their solution, g = A⁻¹v and h = v·g, that is u + g (α v·u - 1 - α (1 - c))
-/ (1 - α h).
+/ (1 - α h), α being the extra weight of the item in this person's fit.
+
+How often somebody had an item reaches nothing but their own fit, which is clipped: in sums, all their items count the
+same.
 
 What a person adds is bounded as in `dpmf.kernels.bounded_sums`, whose rules apply here, too.
 
 >>> sums, V, c = np.zeros((2, 2), np.int64), np.ones((2, 1), np.float32), np.zeros(2, np.float32)
->>> both, settings = CsrPattern(np.array([0, 2]), np.array([0, 1], np.int32)), ImplicitSettings(0.0, 0.0, 1.0, 0.5)
+>>> both = Csr(np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2, np.float32))
+>>> settings = ImplicitSettings(Confidence(0.0), 0.0, 1.0, 0.5)
 >>> items = prepare_items(V, c, 1.0)
 >>> add_held_out_factors(both, both, 0, 1, np.ones(2), np.ones(1), items, settings, 1e6, sums)
 >>> (sums / 1e6).round(3).tolist()  # without the item, u is 1/3; and each has the weight 1/√2
@@ -23,7 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.kernels.als_implicit import (
+    Confidence,
     ImplicitItems,
+    extra_weight,
+    extra_weights,
     fill_normal_equations,
     prepare_items,
     solve_implicit_reference,
@@ -36,7 +43,7 @@ from dpmf.kernels.bounded_sums import (
     valid_share,
     weight_normalizer,
 )
-from dpmf.kernels.csr import CsrPattern
+from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.dense import invert, rescale
 from dpmf.kernels.jit import kernel
 
@@ -57,13 +64,13 @@ class ImplicitSettings(NamedTuple):
     """The public numbers of `add_held_out_factors`.
 
     Attributes:
-        alpha: the extra weight in the fit of an item that a person has.
+        confidence: the extra weight in the fit of an item that a person has.
         length: if above 0, factors are only a first guess, and are scaled to this length.
         radius: the longest factors.
         height: what is added beside the factors, to count people.
     """
 
-    alpha: float
+    confidence: Confidence
     length: float
     radius: float
     height: float
@@ -107,8 +114,8 @@ def add_implicit_moments(
 
 @kernel
 def add_held_out_factors(
-    counted: CsrPattern,
-    owned: CsrPattern,
+    counted: Csr,
+    owned: Csr,
     start: int,
     stop: int,
     weights: NDArray[np.float64],
@@ -135,13 +142,14 @@ def add_held_out_factors(
     """
     V, c = items.V, items.c
     n = V.shape[1]
-    A, inverse = np.empty((n, n)), np.empty((n, n))
+    A, inverse, pattern = np.empty((n, n)), np.empty((n, n)), CsrPattern(counted.indptr, counted.items)
     y, u, v, g, row = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(start, stop):
-        scale = weight_normalizer(counted, weights, i) * valid_share(shares, i) * steps
+        scale = weight_normalizer(pattern, weights, i) * valid_share(shares, i) * steps
         if not scale > 0.0:
             continue
-        fill_normal_equations(owned.items[owned.indptr[i] : owned.indptr[i + 1]], items, settings.alpha, A, y)
+        first, end = owned.indptr[i], owned.indptr[i + 1]
+        fill_normal_equations(owned.items[first:end], owned.values[first:end], items, settings.confidence, A, y)
         invert(A, inverse)
         _times(inverse, y, u)
         last = -1
@@ -157,10 +165,11 @@ def add_held_out_factors(
             for k in range(n):
                 h += v[k] * g[k]
                 score += v[k] * u[k]
-            rest = 1.0 - settings.alpha * h
+            alpha = extra_weight(counted.values[p], settings.confidence)
+            rest = 1.0 - alpha * h
             if not rest > _LEAST_SLACK:
                 continue
-            back = (settings.alpha * score - 1.0 - settings.alpha * (1.0 - c[j])) / rest
+            back = (alpha * score - 1.0 - alpha * (1.0 - c[j])) / rest
             for k in range(n):
                 row[k] = u[k] + back * g[k]
             if settings.length > 0.0:
@@ -192,6 +201,7 @@ def add_implicit_moments_reference(
 
 def add_held_out_factors_reference(
     items: NDArray[Any],
+    counts: NDArray[Any],
     weights: NDArray[Any],
     share: float,
     V: NDArray[Any],
@@ -200,10 +210,11 @@ def add_held_out_factors_reference(
     settings: ImplicitSettings,
 ) -> NDArray[np.float64]:
     """Return what one person with valid items adds, before truncation and for steps = 1: one fit per item."""
+    alpha = extra_weights(counts, settings.confidence)
     w = weights[items] / np.sqrt(np.sum(weights[items] ** 2))
     full = np.zeros((len(c), V.shape[1] + 1))
     for place, j in enumerate(items):
-        row = solve_implicit_reference(items[items != j], V, c, ridge, settings.alpha)
+        row = solve_implicit_reference(items[items != j], V, c, ridge, alpha[items != j])
         length = max(float(np.linalg.norm(row)), 1e-300)
         row = row * (settings.length / length if settings.length > 0 else 1.0)
         row = clip_norm_reference(row, settings.radius)

@@ -153,10 +153,11 @@ def add_group_pairs(
     steps: float,
     sums: NDArray[np.int64],  # out
 ) -> None:
-    """Add everybody's y y' to sums, shape (G·(G + 1)/2,), packed as `unpack_pairs` says. Bound: the person's share.
+    """Add everybody's pairs of groups to sums, shape (G·(G - 1)/2,). Bound: the person's share.
 
     places[j] is the group of item j, below G = n_groups, or -1. A person likes a group by the largest weight of its
-    items; all of these together are scaled to length 1, and y is the result.
+    items, and a pair of groups by the product of both; all pairs together are scaled to length 1. The pair of g and an
+    earlier group h is at g·(g - 1)/2 + h. Nothing is spent on a diagonal: to somebody who likes two groups, half of it.
     """
     indptr, items, values = rated
     weights, longest = np.zeros(n_groups), 0
@@ -177,17 +178,16 @@ def add_group_pairs(
                         count += 1
                     weights[row] = max(weights[row], weight)
         for a in range(count):
-            total += weights[rows[a]] * weights[rows[a]]
-        normalizer = SAFETY / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
+            for b in range(a):
+                total += (weights[rows[a]] * weights[rows[b]]) ** 2
         scale = valid_share(shares, i) * steps
-        if normalizer * scale > 0.0:
+        normalizer = SAFETY * scale / np.sqrt(total) if _LEAST_TOTAL < total < np.inf else 0.0
+        if normalizer > 0.0:
             for a in range(count):
-                own = normalizer * weights[rows[a]]
-                sums[rows[a] * (rows[a] + 1) // 2 + rows[a]] += np.int64(scale * own * own)
-                twice = scale * SAFETY * _ROOT_TWO * own
                 for b in range(a):
                     low, high = min(rows[a], rows[b]), max(rows[a], rows[b])
-                    sums[high * (high + 1) // 2 + low] += np.int64(twice * (normalizer * weights[rows[b]]))
+                    product = weights[rows[a]] * weights[rows[b]]
+                    sums[high * (high - 1) // 2 + low] += np.int64(normalizer * product)
         for a in range(count):
             weights[rows[a]] = 0.0
 
@@ -222,8 +222,8 @@ def item_pairs_reference(values: NDArray[Any], none: float, full: float) -> NDAr
 def group_pairs_reference(
     values: NDArray[Any], groups: NDArray[Any], n_groups: int, none: float, full: float
 ) -> NDArray[np.float64]:
-    """Return one person's y y', for valid ratings of items of these groups, as `preferences_reference`."""
-    best = np.full(n_groups, none)
-    np.maximum.at(best, groups, values)
-    y = preferences_reference(best, none, full)
-    return np.outer(y, y)
+    """Return what one person adds who likes two of these groups or more, before truncation and for steps = 1."""
+    best = np.zeros(n_groups)
+    np.maximum.at(best, groups, np.clip((np.asarray(values, np.float64) - none) / (full - none), 0.0, 1.0))
+    pairs = np.outer(best, best)[np.tril_indices(n_groups, -1)]
+    return np.asarray(pairs / np.linalg.norm(pairs))

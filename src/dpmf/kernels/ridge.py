@@ -24,6 +24,7 @@ from dpmf.kernels.dense import solve_plainly
 from dpmf.kernels.jit import fast_kernel
 
 RESOLUTION = 1e-6  # a ridge below this part of the mean of the diagonal would be lost in single precision
+ERROR_STEP = 2.0**-16  # of squared errors: 2^53 of them, more than there ever are, add up exactly in a float64
 _RATINGS_AT_ONCE = 4  # ratings per pass: a matrix entry is loaded and stored once for four products
 
 
@@ -138,17 +139,22 @@ def squared_errors(
     b: NDArray[np.float32],
     U: NDArray[np.float32],
 ) -> float:
-    """Return Σ (r_j - mean - c_j - b_i - u_i·v_j)² over the ratings of people start..stop-1."""
+    """Return Σ (r_j - mean - c_j - b_i - u_i·v_j)² over the ratings of people start..stop-1.
+
+    What a person adds is rounded to a whole number of `ERROR_STEP`, so that parts add up to the same in any order.
+    """
     indptr, items, values = rated
-    total = 0.0
+    steps = 0.0
     for i in range(start, stop):
+        own = 0.0
         for p in range(indptr[i], indptr[i + 1]):
             j = items[p]
             e = values[p] - mean - b[i] - c[j]
             for k in range(V.shape[1]):
                 e -= U[i, k] * V[j, k]
-            total += e * e
-    return total
+            own += e * e
+        steps += np.rint(own / ERROR_STEP)
+    return steps * ERROR_STEP
 
 
 def solve_person(
@@ -162,10 +168,17 @@ def solve_person(
     """Return (b, u) of one person, shape (K + 1,), by NumPy's solver; zeros without ratings."""
     if not len(items):
         return np.zeros(V.shape[1] + 1)
+    Z, A = equations_of_person(items, V, penalties)
+    return solve_plainly(A, Z.T @ (values.astype(np.float64) - mean - c[items]))
+
+
+def equations_of_person(
+    items: NDArray[Any], V: NDArray[Any], penalties: Penalties
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return Z, shape (n, K + 1), a row (1, v_j) for each item; and the matrix Z'Z + penalty that (b, u) solve."""
     Z = np.c_[np.ones(len(items)), V[items].astype(np.float64)]
     penalty = np.diag([penalties.bias] + [penalties.factors] * V.shape[1]) * len(items) ** penalties.exponent
-    A, y = Z.T @ Z + penalty, Z.T @ (values.astype(np.float64) - mean - c[items])
-    return solve_plainly(A, y)
+    return Z, Z.T @ Z + penalty
 
 
 def squared_errors_reference(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.cluster import Cluster, Ray
 from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
@@ -22,7 +23,8 @@ from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
 from dpmf.privacy.budget import DEFAULT_DELTA
 from dpmf.privacy.ledger import Ledger
-from dpmf.ratings import Ratings
+from dpmf.ratings import Ratings, Scale
+from dpmf.ratings.given import as_ratings, refuse_beside
 
 if TYPE_CHECKING:
     from dpmf.methods.certified.planned import Expected, PlanRecord
@@ -43,6 +45,7 @@ class RunOptions:
         checkpoint: where to keep snapshots.
         user_budgets: the epsilon of users who want another one than that of the budget.
         ledger: where to enter what the run will release.
+        cluster: the workers that hold the ratings; None for this process.
     """
 
     n_threads: int
@@ -50,6 +53,7 @@ class RunOptions:
     checkpoint: Checkpoint | None = None
     user_budgets: Mapping[Any, float] | None = None
     ledger: Ledger | None = None
+    cluster: Cluster | None = None
 
 
 class Section(NamedTuple):
@@ -96,21 +100,38 @@ class Method(ABC):
     plan_version: ClassVar[int] = 2
     one_each: ClassVar[bool] = True
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all fields by name, as scikit-learn wants them; `deep` changes nothing."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def set_params(self, **changes: Any) -> Self:
+        """Return the method with some fields changed: it is frozen, so what is returned is another one."""
+        if unknown := changes.keys() - self.get_params().keys():
+            raise InvalidArgument(f"{self.name} has no setting {min(unknown)!r}: it has {', '.join(self.get_params())}")
+        return replace(self, **changes)
+
     def fit(
         self,
-        ratings: AnyRatings,
+        ratings: AnyRatings | Any,
         *,
+        scale: Scale | tuple[float, float] | None = None,
+        items: Any = None,
+        columns: Mapping[str, str | int | None] | None = None,
         n_threads: int | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: Checkpoint | None = None,
         user_budgets: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
+        executor: Ray | None = None,
     ) -> Model:
         """Train on ratings.
 
         Args:
             ratings: what to learn from, in memory or, where the method `streams`, on disk; the result is the same. A
-                private run needs a declared catalogue, and, unless feedback is implicit, a declared scale.
+                private run needs a declared catalogue, and, unless feedback is implicit, a declared scale. Whatever
+                `Ratings.of` takes is taken too: a pandas, polars or Arrow table, a sparse matrix, an array of rows
+                user, item, rating.
+            scale, items, columns: of such a table, as in `Ratings.of`.
             n_threads: all CPUs this process may use by default. It changes the speed, never the result.
             callbacks: called with the record of each epoch when it ends; one that returns True ends the training,
                 except for a certified run, which says beforehand what it will release.
@@ -118,9 +139,44 @@ class Method(ABC):
                 one resumes without the stage that it was stopped in, because no noise is drawn twice.
             user_budgets: the epsilon of users who want a smaller one than that of the budget, at the budget's delta.
             ledger: where to enter what the run will release, before any noise is drawn; a claim counts as unbounded.
+            executor: a cluster to train on, where the method `spreads`; this process by default. Ratings are then on
+                disk, `n_threads` are those of each worker, and the model holds nobody: users stay on the workers.
         """
         options = RunOptions(thread_count(n_threads), tuple(callbacks), checkpoint, user_budgets, ledger)
-        return self._checked(ratings, options)
+        taken = self._taken(ratings, scale=scale, items=items, columns=columns)
+        return self._run(taken, options, n_threads, executor)
+
+    def _taken(self, ratings: AnyRatings | Any, **described: Any) -> AnyRatings:
+        """Return ratings, those of a table or an array included, which `described` says more of."""
+        if isinstance(ratings, Ratings | StoredRatings):
+            refuse_beside(ratings, **described)
+            return ratings
+        return as_ratings(ratings, unrated=self.is_implicit, **described)
+
+    def _run(
+        self, ratings: AnyRatings, options: RunOptions, n_threads: int | None, executor: Ray | None, *more: Any
+    ) -> Model:
+        """Train here, or on a cluster, which is started for it."""
+        if executor is None:
+            return self._checked(ratings, options, *more)
+        self.check_executor(executor)
+        if not isinstance(ratings, StoredRatings):
+            raise InvalidArgument(
+                "a cluster reads ratings from a store: write one with `dpmf data ingest DATA STORE`, and open it with "
+                "dpmf.StoredRatings.open(…)"
+            )
+        with executor.start(n_threads) as cluster:
+            return self._checked(ratings, replace(options, cluster=cluster), *more)
+
+    def check_executor(self, executor: Ray) -> None:
+        """Refuse a cluster that cannot be, or that the method cannot use."""
+        executor.check()
+        if not self.spreads:
+            run = "a claim about it" if self.kind == "paper" else "a run without privacy"
+            raise InvalidArgument(
+                f"{self.name} cannot run on a cluster here: {run} needs all ratings in one place; leave the cluster "
+                "out, or choose a certified run"
+            )
 
     def _checked(self, ratings: AnyRatings, options: RunOptions, *more: Any) -> Model:
         """Train, after refusing what no kind of run can use."""
@@ -128,7 +184,7 @@ class Method(ABC):
             raise InvalidArgument("there are no ratings to train on")
         if not self.is_implicit:
             check_rated(ratings.scale)
-        if isinstance(ratings, StoredRatings) and not self.streams:
+        if isinstance(ratings, StoredRatings) and options.cluster is None and not self.streams:
             raise InvalidArgument(
                 f"{type(self).__name__} needs the ratings in memory here: allow more memory, or set no limit"
             )
@@ -152,6 +208,11 @@ class Method(ABC):
     @property
     def streams(self) -> bool:
         """Whether ratings may stay on disk."""
+        return self.kind == "certified"
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster."""
         return self.kind == "certified"
 
     @property

@@ -47,7 +47,7 @@ def whole(name: str, value: object, least: int = 1, most: int = _MOST) -> None:
 def check_rated(scale: Scale) -> None:
     """Refuse counts where ratings are learnt from."""
     if scale.counts:
-        raise InvalidArgument("these are counts, not ratings: take feedback as implicit, with EASE or ALS")
+        raise InvalidArgument("these are counts, not ratings: learn from them with feedback='implicit', by EASE or ALS")
 
 
 def fraction(name: str, value: float) -> None:

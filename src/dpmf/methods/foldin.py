@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.cluster import Cluster
 from dpmf.engine.resources import Resources
 from dpmf.engine.rowfile import MappedRows
 from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
@@ -23,8 +24,16 @@ from dpmf.model.person import fold_in_many
 from dpmf.ratings import Ratings
 
 
-def folded(release: Release, ratings: AnyRatings, history: tuple[EpochRecord, ...], resources: Resources) -> Model:
-    """Return the model of a release; of ratings on disk, a piece at a time is in memory."""
+def folded(
+    release: Release,
+    ratings: AnyRatings,
+    history: tuple[EpochRecord, ...],
+    resources: Resources,
+    cluster: Cluster | None = None,
+) -> Model:
+    """Return the model of a release; of ratings on disk, a piece at a time is in memory, and none from a cluster."""
+    if cluster is not None:
+        return Model.without_users(release, history)
     if not isinstance(ratings, StoredRatings):
         b, U = fold_in_many(release, ratings.indptr, ratings.items, ratings.values, resources.n_threads)
         weights = release.weigh(ratings.values)

@@ -8,17 +8,22 @@ release. It shows that a release does not contradict itself. What it cannot show
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS
+from dpmf.methods.als.continued import CONTINUES
 from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.certified.script import Crowd
 from dpmf.model import Release
+from dpmf.model.learnt import LEARNT
 from dpmf.privacy import GaussianEvent
+from dpmf.privacy.events import Event
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import Verdict, deviation, verify
@@ -55,6 +60,9 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     if PLAN not in stated:
         return _too_few_numbers(release, stated.get("method")), None
     record = PlanRecord.from_json(stated.pop(PLAN))
+    continues = CONTINUES in stated
+    for told in (LEARNT, CONTINUES):  # what it says of itself, and of others, which no event could confirm
+        stated.pop(told, None)
     configuration = dict(stated if record.of is None else record.of)
     name = str(configuration.get("method"))
     if name not in METHODS:
@@ -74,11 +82,19 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     expected = method.expected(settings, release, record)
     differences = (
         _unlike_crowd(stated, record.crowd),
-        deviation(release.guarantee.events, expected.events),
+        deviation(_own_events(release, continues=continues), expected.events),
         _other_tensors(release, expected.shape),
         _other_headcount(release, record),
     )
     return next(filter(None, differences), None), expected
+
+
+def _own_events(release: Release, *, continues: bool) -> Sequence[Event]:
+    """Return the events of the run itself: those of a release that it started from are charged, and of another plan."""
+    guarantee = release.guarantee
+    if continues and len(guarantee.own_events()) == len(guarantee.events):
+        raise InvalidArgument("it starts from an earlier release, and states no event of that")
+    return guarantee.own_events() if continues else guarantee.events
 
 
 def _other_tensors(release: Release, shape: Shape) -> str | None:
@@ -90,7 +106,10 @@ def _other_tensors(release: Release, shape: Shape) -> str | None:
         return f"predictions start from {release.mean!r}, and no method releases what they start from"
     if not shape.biases and release.item_biases.any():
         return "items have biases, and its method releases none"
-    if (release.ranking is None) != (shape.n_ranked is None):
+    ranks = shape.n_ranked is not None
+    if shape.if_alike:  # releases of older versions have none even then
+        ranks = ranks and release.ranking is not None and not np.ptp(release.item_biases) > 0
+    if release.ranks != ranks:
         return "it has a ranking, and its method releases none" if release.ranks else "its ranking is missing"
     if release.ranking is not None and shape.n_ranked is not None and len(release.ranking.items) not in shape.n_ranked:
         return f"the head has {len(release.ranking.items)} items, and its method releases {_shown(shape.n_ranked)}"

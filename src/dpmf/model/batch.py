@@ -11,38 +11,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.threads import run_tasks, thread_count
 from dpmf.errors import InvalidArgument
+from dpmf.frames import Columnar
 from dpmf.kernels.csr import Csr, CsrPattern
 from dpmf.kernels.scores import NEVER, predict_pairs, score_tile
 from dpmf.kernels.sort import rows_ascend
-from dpmf.model.person import Recommendation, as_recommendation
+from dpmf.model.person import fold_in_many
 from dpmf.model.ranking import Ranking
+from dpmf.model.recommendation import Recommendations, as_recommendation
 from dpmf.model.release import Release
-from dpmf.model.selection import NO_FILTERS, Filters, check_k, select_best
+from dpmf.model.selection import NO_FILTERS, Choice, Filters, Wanted, check_k, find_filters, select_best
+from dpmf.ratings import Ratings
 
 _PEOPLE_PER_TASK = 96  # a multiple of the people that are scored at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch:
-    """Recommendations for many people, as arrays; iterate for lists of `Recommendation`.
+class Batch(Columnar):
+    """Recommendations for many people, as arrays; iterate for a list of `Recommendation` each.
 
     Attributes:
         release: the release that the items belong to.
         positions: shape (n, k), int32, catalogue positions, best first; -1 where there were too few candidates.
         scores: shape (n, k), float32, expected ratings, not clipped to the scale; or scores of the ranking part.
         ratings: shape (n, k), float32, likewise expected ratings, beside scores of the ranking part; else None.
+        users: shape (n,), the ids of the people; None if they have none.
     """
 
     release: Release
     positions: NDArray[np.int32]
     scores: NDArray[np.float32]
     ratings: NDArray[np.float32] | None = None
+    users: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -51,17 +57,45 @@ class Batch:
         """Return sizes only: recommendations reveal a lot about people."""
         return f"Batch({len(self):,} people, {self.positions.shape[1]} items each)"
 
-    def __getitem__(self, place: int) -> list[Recommendation]:
+    @property
+    def item_ids(self) -> NDArray[Any]:
+        """The ids of the items, an array of objects of shape (n, k); None where there were too few candidates."""
+        ids = np.array([*self.release.items.ids, None], object)
+        return np.asarray(ids[self.positions])  # -1 is the last
+
+    def to_columns(self, *, titles: bool = True) -> dict[str, Any]:
+        """Return a row per recommendation: user, item, title, rank (from 1) and score, and rating if there is one.
+
+        Rows are in the order of the people, then by rank; scores are as in `Person.recommend`. Without ids of users,
+        they are numbers from 0.
+        """
+        there, release, scale = self.positions >= 0, self.release, self.release.scale
+        people, places = np.nonzero(there)
+        items, scores = self.positions[there], self.scores[there]
+        if self._clips:
+            scores = np.clip(scores, scale.lo, scale.hi)
+        columns = {"user": people if self.users is None else self.users[people], "item": release.items.ids.array[items]}
+        if titles:
+            columns["title"] = np.array([*release.items.titles, ""], object)[items]
+        columns |= {"rank": (places + 1).astype(np.int32), "score": scores}
+        if self.ratings is not None:
+            columns["rating"] = np.clip(self.ratings[there], scale.lo, scale.hi)
+        return columns
+
+    @property
+    def _clips(self) -> bool:
+        return not (self.release.is_implicit or self.release.ranks)
+
+    def __getitem__(self, place: int) -> Recommendations:
         ratings = [None] * self.positions.shape[1] if self.ratings is None else self.ratings[place]
         listed = zip(self.positions[place], self.scores[place], ratings, strict=True)
-        clip = not (self.release.is_implicit or self.release.ranks)
-        return [
-            as_recommendation(self.release, item, score, clip=clip, rating=rating)
+        return Recommendations(
+            as_recommendation(self.release, item, score, clip=self._clips, rating=rating)
             for item, score, rating in listed
             if item >= 0
-        ]
+        )
 
-    def __iter__(self) -> Iterator[list[Recommendation]]:
+    def __iter__(self) -> Iterator[Recommendations]:
         return (self[place] for place in range(len(self)))
 
 
@@ -75,6 +109,7 @@ def recommend_many(
     *,
     rated: Csr | None = None,
     filters: Filters = NO_FILTERS,
+    users: NDArray[Any] | None = None,
     n_threads: int | None = None,
 ) -> Batch:
     """Return the k best items of each person, ordered by the ranking part of the release if it has one.
@@ -86,6 +121,7 @@ def recommend_many(
         k: the length of a list, at most.
         rated: the items that each person has, with their weights in the ranking; needed for a ranking part.
         filters: what may be in a list.
+        users: the ids of the people, if they have any.
         n_threads: all CPUs by default.
     """
     check_k(k)
@@ -103,7 +139,7 @@ def recommend_many(
         _rank_many(release.ranking, rated, seen, filters, thread_count(n_threads), best_items, best_scores)
         best_scores[best_items < 0] = 0.0
         ratings = _predict_listed(release, factors, biases, best_items) if release.predicts_ratings else None
-        return Batch(release, best_items, best_scores, ratings)
+        return Batch(release, best_items, best_scores, ratings, users)
     offsets = release.item_biases.copy()
     if filters.allowed is not None:
         offsets[~filters.allowed] = 2 * NEVER
@@ -130,7 +166,49 @@ def recommend_many(
     run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), thread_count(n_threads))
     best_scores += (release.mean + biases)[:, None]
     best_scores[best_items < 0] = 0.0
-    return Batch(release, best_items, best_scores)
+    return Batch(release, best_items, best_scores, users=users)
+
+
+def recommend_people(
+    release: Release,
+    people: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[Any]],
+    rated: Csr,
+    k: int,
+    *,
+    n_threads: int | None = None,
+    include_rated: bool = False,
+    **filters: Unpack[Wanted],
+) -> Batch:
+    """Return the best items of people, with what they have left out unless `include_rated`.
+
+    Args:
+        release: item factors and biases.
+        people: their factors, biases and ids.
+        rated: the items that each has, with their weights in the ranking.
+        k: the length of a list, at most.
+        n_threads: all CPUs by default.
+        include_rated, filters: as in `Person.recommend`.
+    """
+    factors, biases, users = people
+    seen = rated.pattern
+    if include_rated:
+        seen = CsrPattern(np.zeros(len(users) + 1, np.int64), np.zeros(0, np.int32))
+    found = find_filters(release.items, **filters)
+    return recommend_many(
+        release, factors, biases, *seen, k, rated=rated, filters=found, users=users, n_threads=n_threads
+    )
+
+
+def recommend_to_raters(
+    release: Release, ratings: Ratings, k: int, *, n_threads: int | None = None, **choice: Unpack[Choice]
+) -> Batch:
+    """Return the best items of everybody in ratings, who are folded in; arguments as of `recommend_people`."""
+    n_threads = thread_count(n_threads)
+    biases, factors = fold_in_many(release, *ratings.csr, n_threads)
+    weights = release.weigh(ratings.values)
+    rated = Csr(ratings.indptr, ratings.items, np.ones_like(ratings.values) if weights is None else weights)
+    people = factors, biases, ratings.user_ids.array
+    return recommend_people(release, people, rated, k, n_threads=n_threads, **choice)
 
 
 def _rank_many(

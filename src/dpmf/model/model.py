@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,14 @@ from dpmf.files import (
     write_text,
 )
 from dpmf.kernels.csr import Csr
-from dpmf.model.batch import Batch, recommend_many
-from dpmf.model.person import Person, Recommendation
+from dpmf.model.batch import Batch, recommend_people
+from dpmf.model.person import Person
+from dpmf.model.recommendation import Recommendations
+from dpmf.model.recommender import Recommender
 from dpmf.model.release import Release
 from dpmf.model.release_json import FILES as RELEASE_FILES
 from dpmf.model.release_json import ids_of_json
-from dpmf.model.selection import find_filters
+from dpmf.model.selection import Choice
 from dpmf.privacy import Guarantee
 from dpmf.ratings.ids import Ids
 
@@ -68,7 +70,7 @@ class EpochRecord:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(Recommender):
     """A trained model.
 
     Attributes:
@@ -91,6 +93,14 @@ class Model:
     history: tuple[EpochRecord, ...] = field(default=())
     seen_weights: NDArray[np.float32] | None = None
 
+    @classmethod
+    def without_users(cls, release: Release, history: tuple[EpochRecord, ...]) -> Model:
+        """Return a model that holds nobody: users stay where their ratings are, as on a cluster."""
+        factors, biases = np.zeros((0, release.n_factors), np.float32), np.zeros(0, np.float32)
+        return cls(
+            release, Ids(np.zeros(0, np.int64)), factors, biases, np.zeros(1, np.int64), np.zeros(0, np.int32), history
+        )
+
     def __repr__(self) -> str:
         """Return sizes only: ratings do not belong in a log."""
         return f"Model({len(self.user_ids):,} users, {self.release!r})"
@@ -100,34 +110,21 @@ class Model:
         """The guarantee of the release; the model itself has none."""
         return self.release.guarantee
 
-    def person(self, user: object) -> Person:
-        """Return a user with the profile learnt in training."""
-        place = self._place(user)
+    def person(self, who: object) -> Person:
+        """Return a user, by id, with the profile learnt in training."""
+        place = self._place(who)
         _, seen, weights = self.rated(np.array([place]))
         return Person(
             self.release, float(self.user_biases[place]), self.user_factors[place], seen, weights=np.array(weights)
         )
-
-    def predict(self, user: object, items: Iterable[object]) -> NDArray[np.float64]:
-        """Return the expected ratings of items by one user; see `Person.predict`."""
-        return self.person(user).predict(items)
-
-    def recommend(self, user: object, k: int = 10, **choice: Any) -> list[Recommendation]:
-        """Return the best items for one user; arguments as in `Person.recommend`."""
-        return self.person(user).recommend(k, **choice)
 
     def recommend_batch(
         self,
         users: Sequence[object] | None = None,
         k: int = 10,
         *,
-        include_rated: bool = False,
-        only: Iterable[object] | None = None,
-        exclude: Iterable[object] = (),
-        only_genres: Iterable[str] | None = None,
-        exclude_genres: Iterable[str] = (),
-        most_per_genre: int | None = None,
         n_threads: int | None = None,
+        **choice: Unpack[Choice],
     ) -> Batch:
         """Return the best items for many users (all by default) at once; arguments as in `Person.recommend`."""
         places = (
@@ -136,27 +133,8 @@ class Model:
             else np.array([self._place(user) for user in users], np.int64)
         )
         rated = self.rated(None if users is None else places)
-        indptr, seen = rated.pattern
-        if include_rated:
-            indptr, seen = np.zeros(len(places) + 1, np.int64), np.zeros(0, np.int32)
-        return recommend_many(
-            self.release,
-            self.user_factors[places],
-            self.user_biases[places],
-            indptr,
-            seen,
-            k,
-            rated=rated,
-            filters=find_filters(
-                self.release.items,
-                only=only,
-                exclude=exclude,
-                only_genres=only_genres,
-                exclude_genres=exclude_genres,
-                most_per_genre=most_per_genre,
-            ),
-            n_threads=n_threads,
-        )
+        people = self.user_factors[places], self.user_biases[places], self.user_ids.array[places]
+        return recommend_people(self.release, people, rated, k, n_threads=n_threads, **choice)
 
     def rated(self, places: NDArray[np.int64] | None = None) -> Csr:
         """Return the items that users have rated, with their weights in the ranking; of all users by default.
@@ -174,7 +152,7 @@ class Model:
         taken = np.arange(indptr[-1]) + np.repeat(self.seen_indptr[places] - indptr[:-1], counts)
         return Csr(indptr, self.seen_items[taken], weights[taken])
 
-    def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
+    def similar_items(self, item: object, k: int = 10) -> Recommendations:
         """Return the items most similar to one item; see `Release.similar_items`."""
         return self.release.similar_items(item, k)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,34 +27,17 @@ from numpy.typing import NDArray
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als_implicit import solve_implicit, solve_implicit_person
 from dpmf.kernels.csr import Csr
-from dpmf.kernels.ridge import Penalties, solve_people, solve_person
+from dpmf.kernels.ridge import solve_people, solve_person
 from dpmf.kernels.scores import NEVER
+from dpmf.model.explanation import Explanation, explain
+from dpmf.model.own import own_ratings
 from dpmf.model.ranking import Ranking
-from dpmf.model.release import LEAST_RIDGE, Release
+from dpmf.model.recommendation import Recommendations, as_recommendation
+from dpmf.model.release import Release
 from dpmf.model.selection import NO_FILTERS, Filters, check_k, find_filters, position_of, select_best
-from dpmf.ratings.ids import Id
 from dpmf.ratings.table import MOST_COUNT
 
 _LARGEST_COUNT = 1e300  # integers may be larger than any float
-
-
-class Recommendation(NamedTuple):
-    """A recommended item.
-
-    Attributes:
-        item, title: the item.
-        score: what it is ordered by: the expected rating, or the score of the ranking part if the release has one.
-        rating: the expected rating, if the release has a rating model beside a ranking part; else None.
-    """
-
-    item: Id
-    title: str
-    score: float
-    rating: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields, without a rating if there is none."""
-        return {name: value for name, value in self._asdict().items() if name != "rating" or value is not None}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +51,7 @@ class Person:
         rated: shape (n,), int32, positions of the items already rated.
         unknown: rated items that are not in the catalogue, and were left out.
         weights: shape (n,), how much each rated item counts in the ranking; None for 1 each.
+        values: shape (n,), the ratings; None if they are not known any more, as those of a model's users.
     """
 
     release: Release
@@ -76,6 +60,7 @@ class Person:
     rated: NDArray[np.int32]
     unknown: tuple[object, ...] = ()
     weights: NDArray[np.float32] | None = None
+    values: NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         """Return a size only: ratings do not belong in a log."""
@@ -98,7 +83,7 @@ class Person:
         exclude_genres: Iterable[str] = (),
         most_per_genre: int | None = None,
         include_rated: bool = False,
-    ) -> list[Recommendation]:
+    ) -> Recommendations:
         """Return the k best items, best first; fewer if fewer pass the filters.
 
         They are ordered by expected rating, or by the ranking part of the release if it has one.
@@ -124,12 +109,21 @@ class Person:
         release = self.release
         chosen, scores = self.best(k, filters, include_rated=include_rated)
         if release.ranking is None:
-            return [as_recommendation(release, item, scores[item], clip=not release.is_implicit) for item in chosen]
+            clip = not release.is_implicit
+            return Recommendations(as_recommendation(release, item, scores[item], clip=clip) for item in chosen)
         ratings = self._predictions()[chosen] if release.predicts_ratings else [None] * len(chosen)
-        return [
+        return Recommendations(
             as_recommendation(release, item, scores[item], clip=False, rating=rating)
             for item, rating in zip(chosen, ratings, strict=True)
-        ]
+        )
+
+    def explain(self, item: object) -> Explanation:
+        """Return why an item (id or title) has its score: what each of the person's own items adds to it.
+
+        Raises:
+            InvalidArgument: this is a user of a model, whose ratings are not kept, and there is no ranking part.
+        """
+        return explain(self, item)
 
     def best(
         self, k: int, filters: Filters = NO_FILTERS, *, include_rated: bool = False
@@ -141,6 +135,23 @@ class Person:
         if not include_rated:
             scores[self.rated] = NEVER
         return select_best(scores, k, filters, None if ranking is None else ranking.order), scores
+
+    @property
+    def ordered_by(self) -> str:
+        """What decides the order of this person's recommendations.
+
+        "pairs" of items and "factors" are about their own taste. "ratings", how well everybody likes items, and
+        "popularity" are the same for everybody. With "nothing", the order is that of noise, or of the catalogue.
+        """
+        release = self.release
+        if release.ranking is not None:
+            if len(release.ranking.restrict(self.owned).items):
+                return "pairs"
+        elif release.learnt.factors and self.factors.any():
+            return "factors"
+        elif release.predicts_ratings and np.ptp(release.item_biases) > 0:
+            return "ratings"
+        return "nothing" if release.learnt.popular == 0 or not release.orders else "popularity"
 
     @property
     def owned(self) -> Csr:
@@ -164,9 +175,11 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
         release: the release to fit to.
         ratings: item (id first, then exact title) → rating on the release's scale. For implicit feedback, the items
             that the person has: a list, a set, or a mapping to how often, which is ignored unless the release weighs
-            counts; then an item that comes twice counts twice. Items outside the catalogue are left out and listed in
-            `Person.unknown`.
+            counts; then an item that comes twice counts twice. Also a table with columns item and rating, or an array
+            of rows item, rating: see `dpmf.model.own.own_ratings`. Items outside the catalogue are left out and listed
+            in `Person.unknown`.
     """
+    ratings = own_ratings(ratings)
     if not release.is_implicit and not isinstance(ratings, Mapping):
         raise InvalidArgument("this release goes by ratings: give a mapping from items to ratings, not items alone")
     if isinstance(ratings, str | bytes) or not isinstance(ratings, Iterable):
@@ -192,7 +205,7 @@ def fold_in(release: Release, ratings: Mapping[Any, float] | Iterable[Any]) -> P
     items = np.array(sorted(known), np.int32)
     values = np.array([known[item] for item in items.tolist()], np.float32)
     bias, factors = fit_one(release, items, values)
-    return Person(release, bias, factors, items, tuple(unknown), release.weigh(values))
+    return Person(release, bias, factors, items, tuple(unknown), release.weigh(values), values)
 
 
 def fit_one(
@@ -204,14 +217,11 @@ def fit_one(
     of_items = release.item_factors, release.item_biases, release.mean
     with np.errstate(over="ignore", invalid="ignore"):
         if release.is_implicit:
-            return 0.0, solve_implicit_person(items, release.implicit_items, release.alpha).astype(np.float32)
-        solved = solve_person(items, values, *of_items, _penalties(release)).astype(np.float32)
+            return 0.0, solve_implicit_person(items, values, release.implicit_items, release.confidence).astype(
+                np.float32
+            )
+        solved = solve_person(items, values, *of_items, release.penalties).astype(np.float32)
     return float(solved[0]), solved[1:]
-
-
-def _penalties(release: Release) -> Penalties:
-    ridge = release.ridge
-    return Penalties(ridge.bias, max(ridge.factors, LEAST_RIDGE), ridge.exponent)
 
 
 def fold_in_many(
@@ -233,13 +243,13 @@ def fold_in_many(
         return biases, factors
     chunk = 256
 
-    rated, penalties = Csr(indptr, items, values), _penalties(release)
+    rated, penalties = Csr(indptr, items, values), release.penalties
     owned_items = release.implicit_items if release.is_implicit else None  # computed once, before threads start
 
     def solve(task: int) -> None:
         first, last = task * chunk, min((task + 1) * chunk, n_people)
         if owned_items is not None:
-            solve_implicit(rated.pattern, first, last, owned_items, release.alpha, factors)
+            solve_implicit(rated, first, last, owned_items, release.confidence, factors)
             return
         of_items = release.item_factors, release.item_biases, release.mean
         solve_people(rated, first, last, *of_items, penalties, biases, factors)
@@ -248,54 +258,43 @@ def fold_in_many(
     return biases, factors
 
 
-def similar_items(release: Release, item: object, k: int = 10) -> list[Recommendation]:
+def similar_items(release: Release, item: object, k: int = 10) -> Recommendations:
     """Return the k items most similar to one item.
 
     By the ranking part, if there is one and it knows the item: the score that each item has for somebody who has
-    nothing but this one. Else by the cosine of their factors; none if the factors of the item are zero.
+    nothing but this one. Else by the cosine of their factors. There are none if no more than noise is known of the
+    item, and none like it of which no more is known.
     """
     check_k(k)
     place = position_of(release.items, item)
     if release.ranking is not None and release.ranking.knows(place):
         return _often_together(release, release.ranking, place, k)
     lengths = np.linalg.norm(release.item_factors, axis=1)
+    if release.learnt.with_factors is not None:
+        lengths[~release.learnt.with_factors] = 0
     if not lengths[place]:
-        return []
+        return Recommendations()
     unit = release.item_factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
     scores = np.asarray(unit @ unit[place], np.float32)
-    scores[lengths == 0] = NEVER  # nobody rated them, so nothing is known about them
+    scores[lengths == 0] = NEVER  # nobody rated them, or too few people, so nothing is known about them
     scores[place] = NEVER
     return best_of(release, scores, k, clip=False)
 
 
-def _often_together(release: Release, ranking: Ranking, place: int, k: int) -> list[Recommendation]:
+def _often_together(release: Release, ranking: Ranking, place: int, k: int) -> Recommendations:
     scores = ranking.scores(np.array([place]), np.ones(1))
     scores[ranking.places < 0] = NEVER
     scores[place] = NEVER
-    return [
-        as_recommendation(release, item, scores[item], clip=False)
-        for item in select_best(scores, k, order=ranking.order)
-    ]
+    chosen = select_best(scores, k, order=ranking.order)
+    return Recommendations(as_recommendation(release, item, scores[item], clip=False) for item in chosen)
 
 
 def best_of(
     release: Release, scores: NDArray[np.float32], k: int, filters: Filters = NO_FILTERS, *, clip: bool
-) -> list[Recommendation]:
+) -> Recommendations:
     """Return the k items with the highest scores; `clip` keeps the scores shown within the rating scale."""
-    return [as_recommendation(release, item, scores[item], clip=clip) for item in select_best(scores, k, filters)]
-
-
-def as_recommendation(
-    release: Release, item: Any, score: Any, *, clip: bool, rating: Any | None = None
-) -> Recommendation:
-    """Return the recommendation for an item position and a score; ratings are kept within the scale."""
-    shown = _clipped(release, score) if clip else float(score)
-    stars = None if rating is None else round(_clipped(release, rating), 4)
-    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4), stars)
-
-
-def _clipped(release: Release, rating: Any) -> float:
-    return min(max(float(rating), release.scale.lo), release.scale.hi)
+    chosen = select_best(scores, k, filters)
+    return Recommendations(as_recommendation(release, item, scores[item], clip=clip) for item in chosen)
 
 
 def _check_rating(release: Release, item: object, value: Any) -> None:

@@ -190,6 +190,14 @@ class Ranking:
         of_head = score_head_of_one(owned.items, owned.values, self.left, self.right, self._pairs)
         return np.asarray(self._beside_others(of_head[None], np.array([len(owned.items) > 0]))[0])
 
+    def pair_scores(self, owned: NDArray[Any], place: int) -> NDArray[np.float64]:
+        """Return what each owned item adds to the score of one; all are places in the head."""
+        adds: NDArray[np.float64] = self.left[owned].astype(np.float64) @ self.right[place].astype(np.float64)
+        for number, row in enumerate(owned):
+            pairs = slice(self.indptr[row], self.indptr[row + 1])
+            adds[number] += float(self.values[pairs][self.pairs[pairs] == place].sum())
+        return adds
+
     def knows(self, position: int) -> bool:
         """Tell whether an item contributes to any score."""
         place = self.places[position]

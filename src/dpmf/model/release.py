@@ -6,8 +6,8 @@ factors or with no factors at all.
 On disk a release is a folder with exactly two files, `release.safetensors` and `release.json`. The fields of the
 latter are a whitelist: no exact count of users or ratings, no error figure, no path, no time. It has the checksum of
 the former and a digest of its own fields, which reveal damage, and optionally a signature of that digest, which reveals
-tampering. A release with a ranking part has format 4; any other has format 3 if it is of implicit feedback, which it
-then records, and format 2 if not.
+tampering. A release whose factors go by counts has format 5, any other with a ranking part format 4, any other of
+implicit feedback, which it then records, format 3, and the rest format 2.
 
 >>> import numpy as np, tempfile
 >>> release = Release(
@@ -27,23 +27,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument
 from dpmf.files import digest_of, dump_json, load_tensors, new_folder, save_tensors, sha256_of, write_text
+from dpmf.html import show_facts
+from dpmf.model.learnt import Learnt
 from dpmf.model.ranking import LARGEST_FACTOR, Ranking
 from dpmf.model.ranking_tensors import TENSORS as RANKING_TENSORS
 from dpmf.model.ranking_tensors import ranking_of_tensors, ranking_tensors
+from dpmf.model.recommender import Recommender
 from dpmf.model.release_json import (
+    COUNTS_VERSION,
     EXPLICIT_VERSION,
     FACTS_FILE,
     FILES,
-    FORMAT_VERSION,
     IMPLICIT_VERSION,
+    RANKING_VERSION,
     TENSOR_FILE,
+    counts_of_json,
     guarantee_of_json,
     items_of_json,
     number_of_json,
@@ -53,10 +58,15 @@ from dpmf.model.release_json import (
 from dpmf.model.signing import check_signature, read_private_key, read_public_key, sign
 from dpmf.privacy import Guarantee
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.table import MOST_COUNT
 
 if TYPE_CHECKING:
-    from dpmf.kernels.als_implicit import ImplicitItems
-    from dpmf.model.person import Person, Recommendation
+    from dpmf.kernels.als_implicit import Confidence, ImplicitItems
+    from dpmf.kernels.ridge import Penalties
+    from dpmf.model.batch import Batch
+    from dpmf.model.person import Person
+    from dpmf.model.recommendation import Recommendations
+    from dpmf.model.selection import Choice
 
 LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
 _TENSORS = ("item_factors", "item_biases")
@@ -90,7 +100,7 @@ class Ridge:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Recommender):
     """Item factors, biases, catalogue and guarantee: everything that is published.
 
     Attributes:
@@ -104,6 +114,7 @@ class Release:
         guarantee: the privacy guarantee.
         feedback: whether predictions are ratings ("explicit") or scores for having an item ("implicit").
         alpha: how much more an item that a person has weighs in their fit than one they lack; implicit only.
+        most_count, linear: how much that depends on how often they had it, see `dpmf.kernels.als_implicit.Confidence`.
         ranking: the ranking part, which orders recommendations; None if they are ordered by prediction. A release that
             only ranks has factors of no columns, and no biases.
     """
@@ -119,12 +130,26 @@ class Release:
     feedback: Literal["explicit", "implicit"] = "explicit"
     alpha: float = 0.0
     ranking: Ranking | None = None
+    most_count: float = 1.0
+    linear: bool = False
 
     def __repr__(self) -> str:
         """Return sizes and the mode of the guarantee."""
         ranking = "" if self.ranking is None else f"{self.ranking!r}, "
         factors = f"{self.n_used_factors} factor{'s' if self.n_used_factors != 1 else ''}"
         return f"Release({len(self.items):,} items, {factors}, {ranking}guarantee {self.guarantee.mode})"
+
+    def _repr_html_(self) -> str:
+        """Return what it is, with its guarantee."""
+        can = [name for name, does in (("rank", self.ranks), ("predict ratings", self.predicts_ratings)) if does]
+        facts = {
+            "items": len(self.items),
+            "factors": self.n_used_factors,
+            "can": " and ".join(can) or "score what people may have",
+            "method": self.configuration.get("method", "unknown"),
+            "guarantee": self.guarantee,
+        }
+        return show_facts("Release", facts)
 
     @property
     def n_factors(self) -> int:
@@ -136,6 +161,11 @@ class Release:
         """How many factors say something: not those that are 0 for every item, as where a run found none."""
         return int(np.count_nonzero(self.item_factors.any(axis=0)))
 
+    @cached_property
+    def learnt(self) -> Learnt:
+        """How much of it is more than noise."""
+        return Learnt.of(self)
+
     @property
     def is_implicit(self) -> bool:
         """Whether it predicts what people have, not how they rate it."""
@@ -144,12 +174,30 @@ class Release:
     @property
     def weighs_counts(self) -> bool:
         """Whether it matters how often a person had an item."""
-        return self.is_implicit and self.ranking is not None and self.ranking.weighs_counts
+        return self.is_implicit and (self.most_count > 1 or self._ranks_by_counts)
+
+    @property
+    def _ranks_by_counts(self) -> bool:
+        return self.ranking is not None and self.ranking.weighs_counts
+
+    @property
+    def confidence(self) -> Confidence:
+        """How much an item weighs in a person's fit that they have, by how often."""
+        from dpmf.kernels.als_implicit import Confidence
+
+        return Confidence(self.alpha, self.most_count, self.linear)
 
     @property
     def ranks(self) -> bool:
         """Whether it has a ranking part, which then orders recommendations."""
         return self.ranking is not None
+
+    @property
+    def orders(self) -> bool:
+        """Whether anything tells items apart: its ranking, or else factors or biases."""
+        if self.ranking is not None:
+            return bool(len(self.ranking.items) or np.ptp(self.ranking.popularity) > 0)
+        return bool(self.item_factors.any() or np.ptp(self.item_biases) > 0)
 
     @property
     def predicts(self) -> bool:
@@ -177,14 +225,25 @@ class Release:
     @property
     def most_weight(self) -> float:
         """What an item weighs at the most in the ranking: 1, and more than that if it was had often."""
-        return 1 / self.ranking.lowest_weight if self.ranking is not None and self.weighs_counts else 1.0
+        if self.ranking is None or not (self.is_implicit and self._ranks_by_counts):
+            return 1.0
+        return 1 / self.ranking.lowest_weight
 
     @property
     def _version(self) -> int:
         """The format of its files: the oldest that can express it, so that older versions of dpmf read it."""
+        if self.most_count > 1:
+            return COUNTS_VERSION
         if self.ranks:
-            return FORMAT_VERSION
+            return RANKING_VERSION
         return IMPLICIT_VERSION if self.is_implicit else EXPLICIT_VERSION
+
+    @property
+    def penalties(self) -> Penalties:
+        """The ridge as fits take it, with a least penalty on factors."""
+        from dpmf.kernels.ridge import Penalties
+
+        return Penalties(self.ridge.bias, max(self.ridge.factors, LEAST_RIDGE), self.ridge.exponent)
 
     @cached_property
     def implicit_items(self) -> ImplicitItems:
@@ -211,7 +270,36 @@ class Release:
 
         return fold_in(self, ratings)
 
-    def similar_items(self, item: object, k: int = 10) -> list[Recommendation]:
+    def person(self, who: Mapping[Any, float] | Iterable[Any]) -> Person:
+        """Return somebody by their own ratings: the same as `fold_in`."""
+        return self.fold_in(who)
+
+    def recommend_batch(
+        self,
+        ratings: Any,
+        /,
+        k: int = 10,
+        *,
+        columns: Mapping[str, str | int | None] | None = None,
+        n_threads: int | None = None,
+        **choice: Unpack[Choice],
+    ) -> Batch:
+        """Return the best items for many people, from their own ratings.
+
+        Args:
+            ratings: a pandas, polars or Arrow table, an array of rows user, item, rating, or `Ratings` with the
+                catalogue of this release. Items that are not in it are left out.
+            k: the length of a list, at most.
+            columns: of a table, as in `Ratings.of`.
+            n_threads: all CPUs by default.
+            choice: as in `Person.recommend`.
+        """
+        from dpmf.model.batch import recommend_to_raters
+        from dpmf.model.own import ratings_for
+
+        return recommend_to_raters(self, ratings_for(self, ratings, columns), k, n_threads=n_threads, **choice)
+
+    def similar_items(self, item: object, k: int = 10) -> Recommendations:
         """Return the k items most similar to one item; see `dpmf.model.person.similar_items`."""
         from dpmf.model.person import similar_items
 
@@ -255,6 +343,8 @@ class Release:
                 facts |= {"feedback": self.feedback, "alpha": self.alpha}
             if ranking is not None:
                 facts["ranking"] = ranking
+            if self._version >= COUNTS_VERSION:
+                facts["counts"] = {"most": self.most_count, "linear": self.linear}
             facts["digest"] = digest_of(facts)
             if key is not None:
                 facts["signature"] = sign(facts["digest"], key)
@@ -296,6 +386,7 @@ class Release:
                 feedback=facts.get("feedback", "explicit"),
                 alpha=number_of_json(facts.get("alpha", 0.0)),
                 ranking=ranking_of_tensors(tensors, facts["ranking"]) if ranks else None,
+                **counts_of_json(**facts.get("counts", {})),
             )
             release._check()
         except (KeyError, TypeError, ValueError) as error:
@@ -321,6 +412,8 @@ class Release:
             raise ValueError("the ridge penalties should be numbers from 0 on, and their exponent one from 0 to 1")
         if self.feedback not in ("explicit", "implicit") or not 0 <= self.alpha < math.inf:
             raise ValueError("the feedback should be explicit or implicit, and alpha a number from 0 on")
+        if not 1 <= self.most_count <= MOST_COUNT or (self.most_count > 1 and not self.is_implicit):
+            raise ValueError(f"the count that weighs most should be from 1 to {MOST_COUNT:.0f}, of implicit feedback")
         if not isinstance(self.configuration, dict):
             raise TypeError("the configuration should be an object")
         if self.ranking is not None:
@@ -330,3 +423,4 @@ class Release:
             counts = len(self.ranking.items) and not self.is_implicit  # else no rating counts, or every one does
             if counts and not self.scale.lo <= self.ranking.threshold <= self.scale.hi:
                 raise ValueError(f"the threshold {self.ranking.threshold} should be on the scale {self.scale}")
+        self.learnt  # noqa: B018  (refuses a damaged record)

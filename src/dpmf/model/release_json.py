@@ -16,7 +16,9 @@ from dpmf.ratings import Items, Scale
 from dpmf.ratings.ids import Id, Ids
 from dpmf.ratings.kinds import array_of
 
-FORMAT_VERSION = 4  # the newest: with a ranking part
+FORMAT_VERSION = 5  # the newest
+COUNTS_VERSION = 5  # for factors that go by counts, with a ranking part or without
+RANKING_VERSION = 4  # with a ranking part
 IMPLICIT_VERSION = 3  # for implicit feedback without one
 EXPLICIT_VERSION = 2  # for ratings: older versions of dpmf read it, and could not make sense of anything newer
 TENSOR_FILE = "release.safetensors"
@@ -24,7 +26,8 @@ FACTS_FILE = "release.json"
 FILES = (TENSOR_FILE, FACTS_FILE)
 _FACTS = ("format", "version", "mean", "scale", "ridge", "items", "configuration", "guarantee", "sha256")
 _IMPLICIT_FACTS = ("feedback", "alpha")  # from format 3 on
-_RANKING_FACTS = ("ranking",)  # of format 4 only
+_RANKING_FACTS = ("ranking",)  # of format 4, and perhaps of format 5
+_COUNTS_FACTS = ("counts",)  # of format 5
 _SEAL = ("digest", "signature")  # of all other fields; the signature is optional
 
 
@@ -55,9 +58,12 @@ def _check_fields(folder: Path, facts: dict[str, Any]) -> None:
     required = {*_FACTS, "digest"} if facts["version"] > 1 else set(_FACTS)
     if facts["version"] > EXPLICIT_VERSION:
         required |= set(_IMPLICIT_FACTS)
-    if facts["version"] > IMPLICIT_VERSION:
-        required |= set(_RANKING_FACTS)
     optional = {"signature"} if facts["version"] > 1 else set()
+    if facts["version"] == RANKING_VERSION:
+        required |= set(_RANKING_FACTS)
+    if facts["version"] >= COUNTS_VERSION:
+        required |= set(_COUNTS_FACTS)
+        optional |= set(_RANKING_FACTS)
     odd = sorted((required - set(facts)) | (set(facts) - required - optional))
     if odd:
         raise DamagedFile(f"{folder / FACTS_FILE} is damaged: field {odd[0]!r} is missing or unknown")
@@ -94,6 +100,13 @@ def scale_of_json(lo: float, hi: float, declared: bool = True) -> Scale:
     if not isinstance(declared, bool):
         raise TypeError(f"{declared!r} should say whether the scale was declared: true or false")
     return Scale(number_of_json(lo), number_of_json(hi), declared)
+
+
+def counts_of_json(most: float = 1.0, linear: bool = False) -> dict[str, Any]:
+    """Return what a release says about counts, or raise TypeError."""
+    if not isinstance(linear, bool):
+        raise TypeError(f"{linear!r} should say whether counts weigh as they are: true or false")
+    return {"most_count": number_of_json(most), "linear": linear}
 
 
 def number_of_json(value: object) -> float:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,22 @@ from dpmf.ratings import Items
 
 _GROWTH = 4  # the ranking is extended by this factor for as long as limits leave a list too short
 _MOST_NAMED = 20  # genres in a message
+
+
+class Wanted(TypedDict, total=False):
+    """What `find_filters` takes."""
+
+    only: Iterable[object] | None
+    exclude: Iterable[object]
+    only_genres: Iterable[str] | None
+    exclude_genres: Iterable[str]
+    most_per_genre: int | None
+
+
+class Choice(Wanted, total=False):
+    """What `Person.recommend` takes beside the length of a list."""
+
+    include_rated: bool
 
 
 class GenreLimit(NamedTuple):

@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dpmf.errors import BudgetExceeded, DamagedFile, InvalidArgument
+from dpmf.html import show_facts
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.budget import Budget, check_neighbours, check_unit, delta_warning
 from dpmf.privacy.events import ClaimEvent, Event, check_text, event_from_json
@@ -30,6 +31,10 @@ SEEDED = (
 PERSONAL = "Everybody chose their own epsilon independently of their ratings; the list of choices is not published."
 """How `Guarantee.personal` is written in a file: this sentence, word for word, after all other assumptions."""
 _SENTENCES = {"seeded": SEEDED, "personal": PERSONAL}
+
+
+EARLIER = "earlier: "
+"""Begins the names of events of a release that another one starts from."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,22 @@ class Guarantee:
         )
         guarantee._check_sentences()
         return guarantee
+
+    def own_events(self) -> tuple[Event, ...]:
+        """Return the events of the run itself, without those of a release that it started from."""
+        return tuple(event for event in self.events if not event.what.startswith(EARLIER))
+
+    def after(self, earlier: Guarantee) -> Guarantee:
+        """Return the guarantee of this and an earlier release together, for whoever is in the data of both.
+
+        The earlier events come first, under names that say so.
+        """
+        assert self.delta is not None
+        assert self.neighbours is not None
+        before = tuple(replace(one, what=f"{EARLIER}{one.what}") for one in earlier.events)
+        events = (*before, *self.events)
+        epsilon = rounded_up(epsilon_of(events, self.delta, neighbours=self.neighbours))
+        return replace(self, epsilon=epsilon, events=events, certified=self.certified and earlier.certified)
 
     @classmethod
     def paper(
@@ -247,6 +268,14 @@ class Guarantee:
         status = "certified" if self.certified else "paper claim, not certified"
         warning = "" if self.warning is None else f". WARNING: {self.warning}"
         return f"{stated}, {status}; releases {_listed(self.releases)}{warning}"
+
+    def _repr_html_(self) -> str:
+        """Return what is guaranteed and what it rests on."""
+        facts: dict[str, object] = {"guarantee": str(self)}
+        if self.mode != "none":
+            facts |= {"releases": self.releases, "it rests on": self.assumptions}
+            facts["recompute with"] = "dpmf.privacy.verify, or `dpmf verify`"
+        return show_facts("Guarantee", facts)
 
 
 def rounded_up(epsilon: float) -> float:

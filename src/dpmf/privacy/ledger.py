@@ -95,6 +95,10 @@ class Ledger:
         """Return the ε of all entries together, at the ledger's delta, rounded up; infinity if one is unbounded."""
         return rounded_up(self._cost(self.entries()))
 
+    def total_with(self, guarantee: Guarantee) -> float:
+        """Return the ε of all entries and one more release together; nothing is entered."""
+        return rounded_up(self._cost((*self.entries(), Entry("", "", guarantee))))
+
     def spend(self, label: str, guarantee: Guarantee, *, run: str | None = None) -> None:
         """Enter a release, before any noise for it is drawn; it stays spent whatever happens next.
 

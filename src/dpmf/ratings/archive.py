@@ -90,7 +90,8 @@ def _member(place: Path, archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo
     what = "several" if found else "no"
     there = ", ".join(one.filename for one in (found or files)[:_MOST_NAMED])
     more = ", …" if len(found or files) > _MOST_NAMED else ""
-    example = place / files[0].filename if files else place
+    likely = [one.filename for one in files if "rating" in one.filename.lower()] + [one.filename for one in files[:1]]
+    example = place / likely[0] if likely else place
     wanted = f"{what} files called {name}" if name else "several files"
     raise InvalidArgument(f"{place} has {wanted}: it has {there}{more}; name one, as in {example}")
 

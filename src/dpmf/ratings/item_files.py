@@ -135,14 +135,15 @@ def _plain(names: Sequence[str]) -> list[str]:
     return [re.sub("[ _-]", "", name).lower() for name in names]
 
 
-def _usual_place(role: str, names: Sequence[str]) -> int | None:
+def usual_place(role: str, names: Sequence[str]) -> int | None:
+    """Return where the column of a role is, by its usual names, or None."""
     plain = _plain(names)
     return next((plain.index(name) for name in _USUAL_NAMES[role] if name in plain), None)
 
 
 def _delimiter_of(line: str) -> str:
     """Return what separates the columns: what makes the first line name a column of items, or else what is in it."""
-    named = (one for one in _DELIMITERS if one in line and _usual_place("item", _fields(line, one)) is not None)
+    named = (one for one in _DELIMITERS if one in line and usual_place("item", _fields(line, one)) is not None)
     return next(named, next((one for one in _DELIMITERS if one in line), ","))
 
 
@@ -153,7 +154,7 @@ def _fields(line: str, delimiter: str) -> list[str]:
 
 def _has_header(path: Path, names: Sequence[str], columns: Mapping[str, str | int]) -> bool:
     """Tell whether the first line names the columns: it does if they are given by name, or it has a usual one."""
-    if any(isinstance(place, str) for place in columns.values()) or _usual_place("item", names) is not None:
+    if any(isinstance(place, str) for place in columns.values()) or usual_place("item", names) is not None:
         return True
     return not columns and Path(path.name.lower().removesuffix(".gz")).suffix not in _WITHOUT_HEADER
 
@@ -167,7 +168,7 @@ def _places(path: Path, names: Sequence[str], columns: Mapping[str, str | int]) 
             places[role] = wanted
         elif wanted is not None and wanted not in names:
             raise InvalidArgument(f"{path} has no column {wanted!r}: its columns are {', '.join(names)}")
-        elif (place := _usual_place(role, names) if wanted is None else names.index(wanted)) is not None:
+        elif (place := usual_place(role, names) if wanted is None else names.index(wanted)) is not None:
             places[role] = place
     if names and "item" not in places:
         raise InvalidArgument(

@@ -18,6 +18,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.kernels.csr import CsrPattern
 from dpmf.ratings.ids import Ids, parse_ids
 from dpmf.ratings.item_files import read_item_file
+from dpmf.ratings.item_tables import pick_columns, table_columns
 from dpmf.ratings.kinds import array_of
 
 _AMBIGUOUS = -1
@@ -70,7 +71,18 @@ class Items:
         *,
         declared: bool = True,
     ) -> Items:
-        """Make a catalogue from lists."""
+        """Make a catalogue from lists, or from a table.
+
+        Args:
+            ids: the items; or a pandas, polars or Arrow table, whose columns have the usual names (`item`, `movieId`,
+                …, `title`, `name`, …, `genres`, …). A title that is missing is the id.
+            titles, genres: one for each item, if `ids` is no table.
+            declared: whether the list is a public one.
+        """
+        if (table := table_columns(ids)) is not None:
+            if titles is not None or genres is not None:
+                raise InvalidArgument("a table of items has its own titles and genres: give the table alone")
+            ids, titles, genres = pick_columns(f"the {type(ids).__name__}", table)
         known = ids if isinstance(ids, Ids) else Ids(array_of(ids))
         return cls(
             known,

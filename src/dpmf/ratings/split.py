@@ -1,7 +1,8 @@
 """Split ratings into training and test parts.
 
 Whether a rating is held out depends on the seed, its user's id and its item's id alone (or on that user's own
-history), so adding or removing a person changes nobody else's split.
+history, or on the time of that rating alone), so adding or removing a person changes nobody else's split. This is why
+there is no split at "the last tenth of all ratings": where it lies depends on everybody.
 
 >>> from dpmf.ratings.table import Ratings
 >>> ratings = Ratings.of([1, 1, 1, 2], [1, 2, 3, 1], [5, 4, 3, 2], [30, 10, 20, 1], scale=(1, 5))
@@ -22,7 +23,7 @@ from dpmf.ratings.table import Ratings
 from dpmf.ratings.times import UNKNOWN
 from dpmf.streams import stream_key
 
-How = Literal["random", "per-user", "last"]
+How = Literal["random", "per-user", "last", "time"]
 
 
 def choose_test(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArray[np.bool_]:
@@ -30,16 +31,20 @@ def choose_test(ratings: Ratings, test: float, *, seed: int, how: str) -> NDArra
 
     Args:
         ratings: what to split.
-        test: the fraction held out; for how="last", the number of ratings per user.
+        test: the fraction held out; for how="last", the number of ratings per user; for how="time", a time.
         seed: fixes the choice.
         how: "random" holds out each rating with probability `test`; "per-user" holds out that share of every user's
             ratings, rounded; "last" holds out every user's latest `test` ratings, chosen at random among equally
-            late ones, and needs timestamps.
+            late ones; "time" holds out all ratings from the time `test` on, in the units of the timestamps (seconds
+            since 1970 for dates), the same for everybody. Both need timestamps.
     """
     if how not in get_args(How):
         raise InvalidArgument(f"how={how!r} is not a way to split: choose from {', '.join(get_args(How))}")
+    if how == "time":
+        return _times(ratings, how) >= test
     if how == "last":
-        _check_count(ratings, test)
+        _times(ratings, how)
+        _check_count(test)
     elif not 0 < test < 1:
         raise InvalidArgument(f"test={test} is not a fraction: give a number between 0 and 1, such as 0.1")
     chance = draw_uniforms(ratings, stream_key(seed, "split"))
@@ -59,9 +64,13 @@ def draw_uniforms(ratings: Ratings, key: np.uint64) -> NDArray[np.float64]:
     return drawn
 
 
-def _check_count(ratings: Ratings, count: float) -> None:
+def _times(ratings: Ratings, how: str) -> NDArray[np.int64]:
     if ratings.timestamps is None or (ratings.timestamps == UNKNOWN).any():
-        raise InvalidArgument("how='last' needs a timestamp for every rating: name the column, or split at random")
+        raise InvalidArgument(f"how={how!r} needs a timestamp for every rating: name the column, or split at random")
+    return ratings.timestamps
+
+
+def _check_count(count: float) -> None:
     if not (count >= 1 and count % 1 == 0):
         raise InvalidArgument(f"test={count} with how='last' is a number of ratings per user: give 1, 2, …")
 

@@ -28,7 +28,7 @@ from dpmf.errors import DpmfError, InvalidRatings
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.formats.fields import delimiters_in, is_number, split_fields
 from dpmf.ratings.formats.roles import ROLES, find_columns, has_usual_names
-from dpmf.ratings.formats.text import first_line, is_packed
+from dpmf.ratings.formats.text import first_line, is_packed, refuse_binary
 from dpmf.ratings.location import Location, locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.table import Ratings, Scale
@@ -129,6 +129,7 @@ def survey(path: Path, options: ReadOptions) -> Survey:
 
 def written_as(path: Path, options: ReadOptions) -> ReadOptions:
     """Return options for delimited text, completed by how a file seems to be written where that must be said."""
+    refuse_binary(path)
     content = _content(path)
     encoding = options.encoding or _encoding_of(content)
     text = content.decode(encoding, "replace").removeprefix("\ufeff")

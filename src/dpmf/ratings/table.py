@@ -19,10 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.errors import InvalidArgument
+from dpmf.frames import Columnar
+from dpmf.html import show_facts
 from dpmf.kernels.csr import Csr
 from dpmf.kernels.sort import kept_pointers
-from dpmf.ratings.ids import Id, Ids
+from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
+from dpmf.ratings.times import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +96,7 @@ class Scale:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ratings:
+class Ratings(Columnar):
     """Ratings, sorted by user and item, one per (user, item).
 
     Attributes:
@@ -209,7 +212,7 @@ class Ratings:
         timestamps: Any = None,
         *,
         scale: Scale | tuple[float, float] | None = None,
-        items: Items | Sequence[Id] | None = None,
+        items: Any = None,
         columns: Mapping[str, str | int | None] | None = None,
         duplicates: str | None = None,
         missing: float | None = None,
@@ -218,12 +221,14 @@ class Ratings:
         """Make ratings from a table, a sparse matrix, or columns in memory.
 
         Args:
-            data: a pandas, polars or Arrow table; a scipy.sparse matrix (ids are row and column numbers); or the
-                user of every rating, with items and values as the next two arguments.
+            data: a pandas, polars or Arrow table; an array of rows user, item, rating and perhaps timestamp; a
+                scipy.sparse matrix (ids are row and column numbers); or the user of every rating, with items and values
+                as the next two arguments.
             item_ids, values, timestamps: the other columns, if `data` holds the users.
             scale: lowest and highest possible rating; the extremes of the data if not given (not for private runs).
-            items: the public catalogue of items; those met in the data if not given (not for private runs).
-            columns: names of the columns of a table, by role: user, item, rating or count, timestamp.
+            items: the public catalogue of items, its ids, its file, or a table of it, see `Items.of`; those met in the
+                data if not given (not for private runs).
+            columns: names of the columns of a table, or positions, by role: user, item, rating or count, timestamp.
             duplicates: what to do with several ratings of one item by one user: keep the "last" (the default) or the
                 "first" (by timestamp if there are timestamps, else by row), their "mean", or raise an "error". Counts
                 also have a "sum", which is their default.
@@ -237,7 +242,7 @@ class Ratings:
         return assemble(
             columns_of(data, item_ids, values, timestamps, columns, counts=counts),
             scale=scale,
-            items=_catalogue_of(data, items),
+            items=catalogue_of(data, items),
             duplicates=duplicates,
             missing=missing,
         )
@@ -290,11 +295,41 @@ class Ratings:
     def __repr__(self) -> str:
         return f"Ratings({len(self):,} ratings, {self.n_users:,} users, {self.n_items:,} items, scale {self.scale})"
 
+    def _repr_html_(self) -> str:
+        """Return sizes, and what is declared: ratings do not belong in a notebook that others see."""
+        found = "found in the ratings: declare it for a private run"
+        facts = {
+            "ratings": len(self),
+            "users": self.n_users,
+            "items": f"{self.n_items:,}, {'declared' if self.catalogue.declared else found}",
+            "scale": f"{self.scale}, {'declared' if self.scale.declared else found}",
+            "timestamps": "no" if self.timestamps is None else "yes",
+        }
+        return show_facts(f"Ratings {self.name}".strip(), facts)
 
-def _catalogue_of(data: Any, items: Items | Sequence[Id] | None) -> Items | None:
+    def to_columns(self) -> dict[str, Any]:
+        """Return user, item, rating (or count), and timestamp if there is one: `Ratings.of` takes them again."""
+        value = "count" if self.scale.counts else "rating"
+        columns = {
+            "user": self.user_ids.array[self.users],
+            "item": self.catalogue.ids.array[self.items],
+            value: self.values,
+        }
+        if self.timestamps is None:
+            return columns
+        times: NDArray[Any] = self.timestamps
+        if (unknown := times == UNKNOWN).any():
+            times = times.astype(object)
+            times[unknown] = None
+        return {**columns, "timestamp": times}
+
+
+def catalogue_of(data: Any, items: Any) -> Items | None:
     """Return the catalogue as given, or that of a sparse matrix: its columns are all the items there are."""
     if isinstance(items, Items):
         return items
+    if isinstance(items, str | Path):
+        return Items.read(items)
     if items is not None:
         return Items.of(items)
     if hasattr(data, "tocoo"):

@@ -171,6 +171,16 @@ def _of_text(text: str) -> Moment:
         return None
 
 
+def whole_time(text: str) -> int | None:
+    """Return the time that a whole number or an ISO date is; None if it is neither.
+
+    >>> whole_time("978300000"), whole_time("2000-12-31T22:00"), whole_time("soon")
+    (978300000, 978300000, None)
+    """
+    moment = _of_text(text.strip())
+    return moment[0] if moment is not None and not moment[1] else None
+
+
 def _of_number(number: Decimal) -> Moment:
     if not number.is_finite() or number.adjusted() > _MOST_DIGITS:
         return None

@@ -9,25 +9,27 @@ False
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpmf.engine.store import StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.evaluation.new_users import NewUsers
 from dpmf.files import scratch_folder
 from dpmf.methods import Method
 from dpmf.ratings import Ratings
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import is_store
 from dpmf.runs.outputs import Outputs, check_apart
-from dpmf.runs.parts import AnyParts, Split, split_ratings
+from dpmf.runs.parts import AnyParts, AnySplit, Split, split_ratings
+from dpmf.runs.reading import check_store
 from dpmf.runs.streamed import open_ratings, prepare
-from dpmf.runs.training import Arguments, Run, train_on
+from dpmf.runs.training import Arguments, Run, train, train_on
 
 if TYPE_CHECKING:
     from dpmf.engine.checkpoints import Checkpoint
+    from dpmf.engine.cluster import Ray
     from dpmf.methods.objective.profiles import Profiles
 
 
@@ -39,17 +41,19 @@ class Job:
         method: configured.
         data: a catalogue name, a file or a folder.
         options: how to read the data.
-        split: what, or who, is held out.
+        split: what, or who, is held out, or the file to test on.
         memory: how many bytes there are; ratings that take more are streamed from disk. None for no limit.
         outputs: where results go.
+        executor: a cluster to train on; None for this process.
     """
 
     method: Method
     data: str
     options: ReadOptions = field(default_factory=ReadOptions)
-    split: Split | NewUsers = field(default_factory=Split)
+    split: AnySplit = field(default_factory=Split)
     memory: int | None = None
     outputs: Outputs = field(default_factory=Outputs)
+    executor: Ray | None = None
 
     def check(self, n_threads: int | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Refuse what could not be carried out or saved, before anything is read."""
@@ -58,6 +62,8 @@ class Job:
         folder = None if checkpoint is None else Path(checkpoint.folder)
         check_apart({"data": store, "release": self.outputs.out, "model": self.outputs.model, "checkpoint": folder})
         self.outputs.check()
+        if self.executor is not None:
+            self._check_executor(self.executor)
         if self.memory is not None and not self.method.streams:
             run = "a claim about it" if self.method.kind == "paper" else "a run without privacy"
             raise InvalidArgument(
@@ -65,8 +71,27 @@ class Job:
                 "or choose a certified run, which streams"
             )
 
+    def _check_executor(self, executor: Ray) -> None:
+        """Refuse what would bring people's ratings or profiles here from a cluster."""
+        self.method.check_executor(executor)
+        check_store(self.data, self.options)
+        if self.memory is not None:
+            raise InvalidArgument("a memory limit is of this machine: workers hold their shares of the ratings")
+        if self.outputs.model is not None:
+            raise InvalidArgument("a model cannot be saved from a cluster: everybody's profile stays on its workers")
+        if not isinstance(self.split, Split) or self.split.holdout:
+            raise InvalidArgument(
+                "nothing can be held out on a cluster: hold it out before `dpmf data ingest`, and try the release with "
+                "`dpmf evaluate RELEASE DATA`"
+            )
+
     def run(self, arguments: Arguments) -> Run:
         """Read, train, test and save."""
+        if self.executor is not None:
+            store = StoredRatings.open(Path(self.data))
+            run = train(self.method, store, replace(arguments, executor=self.executor))
+            self.outputs.save(run.model)
+            return run
         if self.memory is None:
             return self._train(split_ratings(Ratings.read(self.data, **vars(self.options)), self.split), arguments)
         with scratch_folder("train") as scratch:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from dpmf.errors import InvalidArgument
 from dpmf.model import Release
+from dpmf.model.own import as_weighed
 from dpmf.ratings import Ratings
-from dpmf.ratings.options import ReadOptions
+from dpmf.ratings.options import FILE_OPTIONS, ReadOptions
+from dpmf.ratings.store.columns import is_store
+
+__all__ = ["as_weighed", "options_for", "read_for"]
 
 
 def read_for(release: Release, data: str, options: ReadOptions) -> Ratings:
@@ -35,10 +37,13 @@ def options_for(release: Release, options: ReadOptions) -> ReadOptions:
     return options.completed({"scale": release.scale})
 
 
-def as_weighed(release: Release, data: str, ratings: Ratings) -> Ratings:
-    """Return ratings read for a release with the values that it goes by, or refuse them."""
-    if not release.is_implicit and ratings.scale.counts:
-        raise InvalidArgument(f"{data} has counts, not ratings, and this release goes by ratings")
-    if release.weighs_counts and not ratings.scale.counts:  # ratings say nothing about counts
-        return replace(ratings, values=np.ones_like(ratings.values))
-    return ratings
+def check_store(data: str, options: ReadOptions) -> None:
+    """Refuse data that are not a block store, which is what workers of a cluster read, and options of other data."""
+    if not is_store(data):
+        raise InvalidArgument(
+            f"{data} is not a block store: `dpmf data ingest {data} STORE` writes one, which all nodes of a cluster "
+            "must be able to read"
+        )
+    given = options.first_given(("scale", "items", "users_about", *FILE_OPTIONS))
+    if given is not None:
+        raise InvalidArgument(f"{given} cannot be given for ratings that are ingested: ingest them again with it")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -212,7 +212,7 @@ def _table(release: Release, memory: int | None) -> Iterator[tuple[Insert, Write
 
         def insert(users: NDArray[Any], batch: Batch) -> int:
             nonlocal made
-            columns = _columns(release, users, batch)
+            columns = replace(batch, users=users).to_columns(titles=False)
             if not made:
                 kinds = ", ".join(f'"{name}" {_SQL[column.dtype.kind]}' for name, column in columns.items())
                 connection.execute(f"CREATE TABLE lists ({kinds})")
@@ -229,21 +229,3 @@ def _table(release: Release, memory: int | None) -> Iterator[tuple[Insert, Write
             connection.execute(f"COPY lists TO '{target}' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)")
 
         yield insert, write
-
-
-def _columns(release: Release, users: NDArray[Any], batch: Batch) -> dict[str, NDArray[Any]]:
-    """Return the rows of some people."""
-    there = batch.positions >= 0
-    people, places = np.nonzero(there)
-    scores, scale = batch.scores[there], release.scale
-    if not (release.is_implicit or release.ranks):
-        scores = np.clip(scores, scale.lo, scale.hi)
-    columns = {
-        "user": users[people],
-        "item": release.items.ids.array[batch.positions[there]],
-        "rank": (places + 1).astype(np.int32),
-        "score": scores,
-    }
-    if batch.ratings is not None:
-        columns["rating"] = np.clip(batch.ratings[there], scale.lo, scale.hi)
-    return columns

@@ -52,11 +52,13 @@ def report_of(
         **ranking,
         **{name: run.accuracy.get(name) for name in _ERRORS},
         **run.new_users,
+        **({} if run.tested_on is None else run.tested_on.to_json()),
         "by_popularity": [
             {"items_up_to": high, "ratings": count, "rmse": ours, "baseline_rmse": free}
             for high, count, (ours, free) in run.by_popularity
         ],
-        "factors": run.model.release.n_used_factors,
+        "factors": release.n_used_factors,
+        "learnt": release.learnt.to_json() if release.learnt.is_recorded else None,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
@@ -74,7 +76,7 @@ def report_of(
     }
     if run.convergence is not None:
         report["convergence"] = run.convergence.to_json()
-    if guarantee.mode == "certified" and user_budgets:
+    if guarantee.mode == "certified" and user_budgets and not run.spread:
         report["user_epsilons"] = _paid(run, method, user_budgets)
     return report
 

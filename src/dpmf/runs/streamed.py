@@ -28,6 +28,7 @@ from dpmf.evaluation.new_users import NewUsers, People, people_of
 from dpmf.evaluation.peers import count_items, positives_of
 from dpmf.kernels.sort import row_pointers
 from dpmf.ratings import Ratings
+from dpmf.ratings.alignment import align
 from dpmf.ratings.formats import Sizes
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.location import locate
@@ -35,7 +36,7 @@ from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import RatingsOnDisk, Source, with_positions
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.ratings.subset import keep_users, select_users
-from dpmf.runs.parts import NewUserParts, Split, StoredParts
+from dpmf.runs.parts import AnySplit, NewUserParts, Split, StoredParts, TestFile, check_times
 
 _BYTES_PER_RATING = 40  # while ratings are read, split and laid out in memory
 
@@ -69,7 +70,7 @@ def _bytes_in_memory(sizes: Sizes, n_factors: int) -> int:
     return sizes.ratings * _BYTES_PER_RATING + 2 * 4 * padded(n_factors) * (sizes.users + sizes.items)
 
 
-def prepare(source: Source, split: Split | NewUsers, *, memory: int, scratch: Path) -> StoredParts | NewUserParts:
+def prepare(source: Source, split: AnySplit, *, memory: int, scratch: Path) -> StoredParts | NewUserParts:
     """Lay out ratings that come in pieces; once it is done, the source is no longer needed.
 
     Args:
@@ -82,13 +83,32 @@ def prepare(source: Source, split: Split | NewUsers, *, memory: int, scratch: Pa
         by_user = _UserSplitter(source, split)
         stored = StoredRatings.build(by_user, scratch / "store", memory=memory)
         return NewUserParts(stored, by_user.people(), by_user.popularity)
+    if isinstance(split, TestFile):
+        return _with_test(source, split, memory=memory, scratch=scratch)
     splitter = _Splitter(source, split)
     if isinstance(source, RatingsOnDisk) and not split.holdout:
         train = StoredRatings.open(source.folder, memory=memory)
     else:
         train = StoredRatings.build(splitter, scratch / "store", memory=memory)
     test = splitter.test()
+    if split.how == "time" and split.holdout:
+        check_times(len(train), len(test))
     return StoredParts(train, test, splitter.means[test.users] - test.values)
+
+
+def _with_test(source: Source, test_file: TestFile, *, memory: int, scratch: Path) -> StoredParts:
+    """Lay out all ratings, and compare them with those of a test file in a pass of its own."""
+    found = align(test_file.read(source.scale), source.user_ids, source.catalogue, source.scale)
+    means = np.full(len(source.user_ids), source.scale.middle)
+    for positions, piece in with_positions(source):
+        found = found.without(piece, positions)
+        means[positions] = own_means(piece)
+    test = found.checked().ratings
+    if isinstance(source, RatingsOnDisk):
+        train = StoredRatings.open(source.folder, memory=memory)
+    else:
+        train = StoredRatings.build(source, scratch / "store", memory=memory)
+    return StoredParts(train, test, means[test.users] - test.values, found)
 
 
 class _Splitter:

@@ -25,12 +25,14 @@ from dpmf.evaluation.new_users import FIGURES, measure_ranker, release_ranker
 from dpmf.evaluation.peers import popularity_ranker
 from dpmf.methods import Method
 from dpmf.methods.base import Callback
-from dpmf.model import Model
+from dpmf.model import Model, Release
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Ratings
+from dpmf.ratings.alignment import Aligned
 from dpmf.runs.parts import AnyParts, NewUserParts, Parts, Split, StoredParts
 
 if TYPE_CHECKING:
+    from dpmf.engine.cluster import Ray
     from dpmf.methods.objective.profiles import Profiles
     from dpmf.methods.sgld.convergence import Convergence
 
@@ -42,8 +44,9 @@ class Arguments:
     """What a run is given beside its method and its ratings.
 
     Attributes:
-        n_threads, callbacks, checkpoint, user_budgets, ledger: as in `Method.fit`.
+        n_threads, callbacks, checkpoint, user_budgets, ledger, executor: as in `Method.fit`.
         profiles: for a method that takes them.
+        start: an earlier release, for a method that takes one.
         n_chains: how many more chains to run to see whether they agree, of a method that has chains.
     """
 
@@ -53,12 +56,14 @@ class Arguments:
     user_budgets: Mapping[Any, float] | None = None
     ledger: Ledger | None = None
     profiles: Profiles | None = None
+    start: Release | None = None
     n_chains: int = 0
+    executor: Ray | None = None
 
     def of_fit(self, method: Method) -> dict[str, Any]:
         """Return what `fit` takes."""
-        names = ("n_threads", "callbacks", "checkpoint", "user_budgets", "ledger")
-        further = {"profiles": self.profiles} if "profiles" in method.takes else {}
+        names = ("n_threads", "callbacks", "checkpoint", "user_budgets", "ledger", "executor")
+        further = {name: getattr(self, name) for name in ("profiles", "start") if name in method.takes}
         return {name: getattr(self, name) for name in names} | further
 
 
@@ -68,7 +73,7 @@ class Run:
 
     Attributes:
         model: the result.
-        n_ratings: how many ratings it was trained on.
+        n_ratings, n_users: how many ratings it was trained on, and of how many users.
         seconds: wall time of the training, set-up included.
         accuracy: rmse, mae and baseline_rmse on the held-out ratings, kld, kld_top_users and rmse_top_users as in
             `dpmf.evaluation.leak` (not if streamed), and, where the method has a reference without factors,
@@ -76,20 +81,25 @@ class Run:
             predict, recall@10 and ndcg@10, and the same with popularity_ before it, of popularity alone with all the
             budget. Empty if nothing was held out.
         streamed: whether the ratings stayed on disk.
+        spread: whether the workers of a cluster held them.
         by_popularity: as `dpmf.evaluation.accuracy.by_popularity` returns it, of the model and of the baseline.
         convergence: what more chains say about those of the method, if they were asked for.
         new_users: if people were held out, how many and the figures of `dpmf.evaluation.new_users`, and the same of
             exact popularity with popularity_ before them, without intervals.
+        tested_on: the test file, if there is one.
     """
 
     model: Model
     n_ratings: int
+    n_users: int
     seconds: float
     accuracy: dict[str, float]
     streamed: bool = False
+    spread: bool = False
     by_popularity: tuple[tuple[float, int, list[float]], ...] = ()
     convergence: Convergence | None = None
     new_users: dict[str, Any] = field(default_factory=dict)
+    tested_on: Aligned | None = None
 
     @property
     def epoch_seconds(self) -> float:
@@ -128,7 +138,7 @@ def train_on(method: Method, parts: AnyParts, arguments: Arguments) -> Run:
         return replace(run, new_users=_new_user_figures(run.model, parts, arguments.n_threads))
     if not len(parts.test):
         return run
-    return _tested(run, method, parts, arguments)
+    return replace(_tested(run, method, parts, arguments), tested_on=parts.aligned)
 
 
 def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:
@@ -137,7 +147,9 @@ def train(method: Method, ratings: AnyRatings, arguments: Arguments) -> Run:
     model = method.fit(ratings, **arguments.of_fit(method))
     seconds = time.perf_counter() - began
     used = round(len(ratings) * method.training_share)
-    return Run(model, used, seconds, {}, streamed=isinstance(ratings, StoredRatings))
+    spread = arguments.executor is not None
+    streamed = isinstance(ratings, StoredRatings) and not spread
+    return Run(model, used, ratings.n_users, seconds, {}, streamed, spread)
 
 
 def _new_user_figures(model: Model, parts: NewUserParts, n_threads: int | None) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def test_the_number_of_users_as_released_decides_how_many_factors_there_are(feed
 
 def test_too_few_people_for_any_factors_still_get_item_biases() -> None:
     model = ALS(budget=Budget(0.5)).fit(make(150, 20, mean_ratings=8))
-    assert model.release.n_factors == 0
+    assert model.release.n_used_factors == model.release.configuration["n_factors"] == 0
     assert verify(model.release.guarantee).ok
     assert len(model.release.fold_in({1: 5.0}).recommend(k=3)) == 3
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dpmf.methods.certified.estimate import Estimate, standardized
 
@@ -124,3 +125,40 @@ def test_what_is_scaled_down_without_end_can_still_be_refined() -> None:
             estimate = estimate.scaled(1e-3).refined(np.zeros((2, 1)), np.ones((2, 1)))
     assert np.isfinite(estimate.value).all()
     assert (estimate.variance > 0).all()
+
+
+def about_features(strength: float, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64], Estimate]:
+    """Return features of items, numbers of which they explain a part, and a noisy measurement of these."""
+    generator = np.random.default_rng(seed)
+    features = generator.normal(size=(400, 12))
+    numbers = strength * features[:, :1] + 0.1 * generator.normal(size=(400, 1))
+    variance = np.geomspace(0.01, 4.0, 400)[:, None]
+    return features, numbers, Estimate(numbers + variance**0.5 * generator.normal(size=(400, 1)), variance)
+
+
+def mean_square(errors: NDArray[np.float64]) -> float:
+    return float(np.mean(errors**2))
+
+
+def test_what_features_predict_is_what_noisy_numbers_shrink_to() -> None:
+    features, numbers, measured = about_features(0.5)
+    plain = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0)
+    pulled = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0, features)
+    assert mean_square(pulled - numbers) < 0.2 * mean_square(plain - numbers)
+
+
+def test_features_that_say_nothing_change_next_to_nothing() -> None:
+    ratios = []
+    for seed in range(20):
+        features, numbers, measured = about_features(0.0, seed)
+        plain = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0)
+        pulled = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0, features)
+        ratios.append(mean_square(pulled - numbers) / mean_square(plain - numbers))
+    assert np.median(ratios) == 1.0
+    assert np.mean(ratios) < 1.05
+
+
+def test_no_features_are_as_good_as_none() -> None:
+    _, _, measured = about_features(0.5)
+    plain = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0)
+    assert (measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0, np.zeros((400, 0))) == plain).all()

@@ -17,11 +17,11 @@ from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.kernels.linked_pairs import MASS, MOST_MASS
 from dpmf.methods import EASE
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.ease.certified import Measured
+from dpmf.methods.ease.certified import Measured, PublicEase
 from dpmf.methods.ease.conditional import grouped_sums
 from dpmf.methods.ease.links import linked_sums
 from dpmf.methods.ease.plan import EasePlan
-from dpmf.methods.ease.questions import link_weights
+from dpmf.methods.ease.questions import GroupPairs, ItemPairs, LinkedPairs, link_weights
 from dpmf.model import Model
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
@@ -143,10 +143,11 @@ def test_many_people_are_asked_about_groups_and_these_say_what_titles_do_not(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ratings = pairs_of_series()
-    monkeypatch.setattr("dpmf.methods.ease.plan.GROUPED_MASS", 1_000.0)
+    monkeypatch.setattr("dpmf.methods.ease.certified.ALL_GROUPED_MASS", 1_000.0)
+    monkeypatch.setattr("dpmf.methods.ease.certified.GROUPED_MASS", 1_000.0)
     monkeypatch.setattr("dpmf.methods.ease.defaults._HEAD", 1.5)  # of 800 items, 134: people are few for a test
     model = private(4.0, n_users=N_USERS).fit(ratings)
-    assert watch.records[-1].sums.shape == (134 * 135 // 2,)
+    assert watch.records[-1].sums.shape == (134 * 133 // 2,)
     assert verify(model.guarantee).ok
     assert [one.what for one in model.guarantee.events] == NAMES[1:]
     assert model.release.ranking is not None
@@ -160,7 +161,7 @@ def test_many_people_are_asked_about_groups_and_these_say_what_titles_do_not(
 
 def test_noise_over_pairs_of_groups_says_nothing() -> None:
     groups, head = np.arange(300, dtype=np.int32), np.arange(200, dtype=np.int32)
-    noisy = np.random.default_rng(0).normal(0.0, 3.0, 200 * 201 // 2)
+    noisy = np.random.default_rng(0).normal(0.0, 3.0, 200 * 199 // 2)
     assert grouped_sums(noisy, 3.0, groups, head, np.full(300, 50.0)) is None
     noisy[200] += 60.0
     found = grouped_sums(noisy, 3.0, groups, head, np.full(300, 50.0))
@@ -169,12 +170,11 @@ def test_noise_over_pairs_of_groups_says_nothing() -> None:
     assert found.rows[200] == -1
 
 
-def test_a_run_resumes_with_pairs_of_groups(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmf.methods.ease.plan.GROUPED_MASS", 1_000.0)
+def test_a_run_resumes_with_pairs_of_groups(watch: Watch) -> None:
     public = private(4.0, n_users=10**5).public_half(CATALOGUE, Scale(1, 5))
     restored = private(4.0, n_users=10**5).public_half(CATALOGUE, Scale(1, 5))
     public.grouped_head = np.array([0, 4, 8], np.int32)
-    public.grouped = Measured(np.arange(6.0), 2.0)
+    public.grouped = Measured(np.arange(3.0), 2.0)
     restored.restore(public.state())
     assert restored.grouped is not None
     np.testing.assert_array_equal(restored.grouped.values, public.grouped.values)
@@ -266,3 +266,30 @@ def test_people_who_answer_for_themselves_agree_on_links() -> None:
     agreement = outcome.agreement
     other = replace(agreement, catalogue=Items.of(range(len(TITLES)), titles=[*TITLES[:-1], TITLES[0]]))
     assert agreement.digest != other.digest
+
+
+@pytest.mark.parametrize(
+    ("likes", "n_users", "part", "expected"),
+    [
+        (9.0, 10_000, 0.9, "groups"),
+        (9.0, 10_000, 0.2, "links"),
+        (9.0, 100_000, 0.2, "groups"),
+        (9.0, 4_000, 0.9, "head"),
+        (64.0, 100_000, 0.9, "head"),
+        (64.0, 100_000, 0.2, "links"),
+    ],
+)
+def test_what_is_asked_last_follows_from_noisy_counts(
+    likes: float, n_users: int, part: float, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of people who like few items, groups say more; a small head says less than links."""
+    monkeypatch.setattr(PublicEase, "_may_replace", lambda _: True)
+    public = private(1.0, n_users=n_users).public_half(CATALOGUE, Scale(1, 5))
+    n_items, size = len(CATALOGUE), len(CATALOGUE) // 4
+    counts = np.repeat([part / size, (1 - part) / (n_items - size)], [size, n_items - size])
+    public.n_users, public.head = float(n_users), np.arange(size, dtype=np.int32)
+    public.counts = Measured(counts * n_users * likes**0.5, 1e-6)
+    public.linked = Measured(np.zeros(1), 1.0)
+    (question,) = next(public.converse(public.plan.stages()[-1]))
+    asked = {GroupPairs: "groups", LinkedPairs: "links", ItemPairs: "head"}[type(question)]
+    assert asked == expected

@@ -34,6 +34,8 @@ METRICS = {
     "recall@20": "recall at 20, new users",
     "recall@50": "recall at 50, new users",
 }
+_MARGIN = 0.08  # of the height that what is certified and the references take
+_NEAR = 0.5  # of it, that claims may add at either end
 _POPULAR_COLOUR = "#555555"
 _RANKING = ("recall", "ndcg", "ndcg@100", "ndcg@10", "recall@20", "recall@50")
 
@@ -98,20 +100,24 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
         raise InvalidArgument(f"metric={metric!r} is unknown: it should be one of {', '.join(METRICS)}")
     check_unit(unit)
     ax = axes(ax)
-    lines = accuracy_series(rows, metric, unit)
+    lines, heights = accuracy_series(rows, metric, unit), reference_lines(rows, metric)
+    popular = same_budget_line(rows, metric) if unit == "user" else None
+    around = [*heights.values(), *((*popular.least, *popular.most) if popular else ())]
+    limits = _limits(lines, around)
     for line in lines:
         colour, marker = style_of(line.method)
         look = status_style(colour, line.claim)
-        ax.plot(line.epsilons, line.means, marker=marker, label=line.label, lw=1.5, ms=7, **look)
+        ax.plot(line.epsilons, line.means, marker=marker, label=_within(line, limits), lw=1.5, ms=7, **look)
         _draw_bars(ax, line, colour)
-    popular = same_budget_line(rows, metric) if unit == "user" else None
     if popular is not None:
         ax.plot(popular.epsilons, popular.means, label=popular.label, lw=1.5, ls=":", marker="x", color=_POPULAR_COLOUR)
         _draw_bars(ax, popular, _POPULAR_COLOUR)
-    for name, height in reference_lines(rows, metric).items():
+    for name, height in heights.items():
         ax.axhline(height, lw=1.5, zorder=1, **REFERENCE_STYLES[name])
     ax.relim()  # lines across the axes alone would not move the limits, and might lie on the edge
     ax.autoscale_view()
+    if limits is not None:
+        ax.set_ylim(*limits)
     log_epsilons(ax, [epsilon for line in lines for epsilon in line.epsilons])
     repeated = any(n > 1 for line in lines for n in line.repeats)
     bars = "95 % interval over people" if any(line.intervals for line in lines) else "min–max" if repeated else ""
@@ -120,6 +126,33 @@ def accuracy_against_epsilon(rows: Sequence[Row], metric: str = "rmse", unit: st
     ax.title.set_fontsize("small")
     legend_below(ax)
     return ax
+
+
+def _limits(lines: Sequence[Series], heights: Iterable[float]) -> tuple[float, float] | None:
+    """Return the ends of an axis for what is certified and the references; None if claims are near them, or alone."""
+    shown = [end for line in lines if not line.claim for ends in (line.least, line.most) for end in ends]
+    if not shown:
+        return None
+    shown += heights
+    low, high = min(shown), max(shown)
+    height = (high - low) or abs(low) or 1.0
+    near = (low - _NEAR * height, high + _NEAR * height)
+    if all(near[0] <= mean <= near[1] for line in lines if line.claim for mean in line.means):
+        return None
+    return low - _MARGIN * height, high + _MARGIN * height
+
+
+def _within(line: Series, limits: tuple[float, float] | None) -> str:
+    """Return what the legend says of a line; of a claim that leaves the axis, from where to where it goes."""
+    if limits is None or not line.claim or all(limits[0] <= mean <= limits[1] for mean in line.means):
+        return line.label
+    return f"{line.label} ({min(line.means):.3g} to {max(line.means):.3g}: off the axis)"
+
+
+def units_proven(rows: Iterable[Row], metric: str) -> list[str]:
+    """Return the units of privacy of which something certified can be drawn."""
+    rows = list(rows)
+    return [unit for unit in UNITS if any(not line.claim for line in accuracy_series(rows, metric, unit))]
 
 
 def units_with(rows: Iterable[Row], metric: str) -> list[str]:

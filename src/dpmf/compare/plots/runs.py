@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dpmf.compare.plots.figure import figure, nth_style, status_style
-from dpmf.compare.results import EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
-from dpmf.compare.summary import guarantee_key, is_seeded
+from dpmf.compare.results import BIASES, EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, REFERENCES, Row
+from dpmf.compare.summary import guarantee_key, is_seeded, shown_epsilon
 from dpmf.errors import InvalidArgument
 from dpmf.privacy import Guarantee
 from dpmf.privacy.budget import UNITS
@@ -24,6 +24,7 @@ from dpmf.privacy.budget import UNITS
 MOST = 8  # lines that can still be told apart
 REFERENCE_STYLES: dict[str, dict[str, Any]] = {  # neither solid nor dashed, which say certified and claim
     OWN_MEAN: {"label": "per-user mean", "linestyle": ":", "color": "#000000"},
+    BIASES: {"label": "biases alone, not private", "linestyle": (0, (8, 2, 1, 2, 1, 2)), "color": "#888888"},
     POPULAR: {"label": "most popular, not private", "linestyle": (0, (1, 3)), "color": "#555555"},
     NON_PRIVATE: {"label": f"not private ({NON_PRIVATE})", "linestyle": "-.", "color": "#555555"},
     EXACT_EASE: {"label": "EASE, not private", "linestyle": (0, (4, 2, 1, 2)), "color": "#000000"},
@@ -140,7 +141,11 @@ def _reference(name: str, rows: list[Row]) -> Run:
 def _private(place: int, rows: list[Row], name_neighbours: bool) -> Run:
     row, claim = rows[0], rows[0].mode == "paper"
     colour, marker = nth_style(place)
-    words = [row.method, f"ε = {row.epsilon:g} per {row.unit}", "paper's claim" if claim else "certified"]
+    words = [
+        row.method,
+        f"ε = {shown_epsilon(row.epsilon, row.asked):g} per {row.unit}",
+        "paper's claim" if claim else "certified",
+    ]
     words += [str(row.neighbours)] if name_neighbours else []
     return Run(", ".join(words), {"marker": marker, **status_style(colour, claim)}, tuple(rows))
 

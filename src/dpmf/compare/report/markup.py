@@ -23,14 +23,16 @@ h1 { font-size: 1.6rem; line-height: 1.2; margin: 0.5rem 0 1rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 0.6rem; border-bottom: 1px solid var(--line); padding-bottom: 0.2rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 0.4rem; }
 p, ul { margin: 0.5rem 0; max-width: 46rem; }
+.lead { font-size: 1.15rem; font-weight: 600; }
 .note { background: var(--card); border-left: 4px solid var(--claim); padding: 0.6rem 0.9rem; max-width: none; }
 .soft, caption { color: var(--soft); font-size: 0.9rem; }
 .scroll { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.7rem 0.25rem 0;
   border-bottom: 1px solid var(--line); }
-th { font-weight: 600; white-space: nowrap; }
-.n { text-align: right; white-space: nowrap; }
+th { font-weight: 600; vertical-align: bottom; }
+.n { text-align: right; }
+td.n { white-space: nowrap; }
 td small { display: block; color: var(--soft); font-size: 0.8em; }
 .proven::before { content: "● "; color: var(--proven); }
 .claim::before { content: "○ "; color: var(--claim); }
@@ -38,8 +40,9 @@ figure { margin: 0.8rem 0; background: #ffffff; border: 1px solid var(--line); b
 figure svg { display: block; margin: 0 auto; max-width: 48rem; height: auto; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0.8rem; }
 .pair figure { margin: 0; }
-details { margin: 0.5rem 0; }
-summary { cursor: pointer; font-weight: 600; }
+details { margin: 0.5rem 0; border-bottom: 1px solid var(--line); padding-bottom: 0.4rem; }
+details details { border: 0; }
+summary { cursor: pointer; font-weight: 600; padding: 0.25rem 0; }
 code, pre { font-family: ui-monospace, monospace; font-size: 0.85rem; }
 pre { background: var(--card); padding: 0.7rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
 @media print { :root { --ink: #000; --soft: #333; --back: #fff; --card: #f2f2f2; --line: #999; --proven: #000;

@@ -5,7 +5,7 @@
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, ranking={"ndcg@100": 0.3}),
 ...         Row("popular", "none", math.inf, 0, 7, ranking={"ndcg@100": 0.2})]
->>> ranking_findings(summarize(rows))[1]
+>>> ranking_findings(summarize(rows))[2]
 '<p>To compare with: popularity, not private, has 0.2000.</p>'
 """
 
@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpmf.compare.report.markup import paragraph, table
-from dpmf.compare.report.tables import best_rows
+from dpmf.compare.report.decision import decision_table, headline, reference_heights
+from dpmf.compare.report.markup import paragraph
+from dpmf.compare.report.tables import best_points
 from dpmf.compare.results import EXACT_EASE, IMPLICIT, POPULAR, Row
 from dpmf.compare.summary import Point
 from dpmf.compare.sweep import Sweep
 
 MAIN = "ndcg@100"
 """The figure that rankings for new users are judged by first."""
+_DECISION = {MAIN: {POPULAR: "beside popularity", EXACT_EASE: "beside EASE, not private"}}
 _REFERENCES = {
     POPULAR: "popularity, not private, has {}",
     EXACT_EASE: "EASE, not private, {}",
@@ -29,12 +31,14 @@ _REFERENCES = {
 
 
 def ranking_findings(points: Sequence[Point]) -> list[str]:
-    """Return what a hurried reader should know: the best certified ranking at each epsilon, beside those of peers."""
-    heights = {one.method: one.mean[MAIN] for one in points if one.is_reference and MAIN in one.mean}
+    """Return the decision: the best certified ranking at each epsilon, beside those of peers."""
+    heights = reference_heights(points, MAIN)
     beside = [words.format(f"{heights[name]:.4f}") for name, words in _REFERENCES.items() if name in heights]
-    best = best_rows(points, MAIN)
-    shown = table(["ε", "best ranking, certified", MAIN], best) if best else paragraph("Nothing here is certified.")
-    return [shown, paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""]
+    compared = paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""
+    if not best_points(points, MAIN):
+        return [paragraph("Nothing here is certified."), "", compared]
+    said = headline(points, MAIN, POPULAR, "exact popularity")
+    return [paragraph(said, "lead") if said else "", decision_table(points, _DECISION), compared]
 
 
 def protocol_text(plan: Sweep, rows: Sequence[Row]) -> str:
@@ -47,7 +51,8 @@ def protocol_text(plan: Sweep, rows: Sequence[Row]) -> str:
         f"others. What they rated with {positive} or more is split: {plan.new_users.fold_in:g} of it is folded in, and "
         "the rest is to be found among all other items of the catalogue. In the first repeat lists were made for "
         f"{counted['users']:,} of {counted['users_held_out']:,} people held out; {counted['users_left_out']:,} who "
-        "like fewer than two items were left out. recall@k is divided by k, or by the number of items to be found if "
-        "there are fewer. coverage@20 is the share of the catalogue in anybody's first 20, tail@20 the share of the "
-        "least popular 80 % of the catalogue in these lists. Below recall and ndcg: the 95 % interval over people."
+        f"like fewer than {plan.new_users.least} items were left out. recall@k is divided by k, or by the number of "
+        "items to be found if there are fewer. coverage@20 is the share of the catalogue in anybody's first 20, "
+        "tail@20 the share of the least popular 80 % of the catalogue in these lists. Below recall and ndcg: the 95 % "
+        "interval over people."
     )

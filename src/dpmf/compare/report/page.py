@@ -2,7 +2,7 @@
 
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
->>> findings(summarize(rows))[1]
+>>> findings(summarize(rows))[2]
 '<p>To compare with: the per-user mean, which uses no one else&#x27;s data, has 1.0000.</p>'
 """
 
@@ -19,12 +19,13 @@ from dpmf.compare.measurement import MOST_RANKED
 from dpmf.compare.plots.accuracy import accuracy_figure, units_with
 from dpmf.compare.plots.figure import figure, save
 from dpmf.compare.plots.groups import by_group
+from dpmf.compare.report.decision import decision_table, headline, reference_heights
 from dpmf.compare.report.guarantees import all_guarantees
 from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, table, text
 from dpmf.compare.report.new_users import MAIN, protocol_text, ranking_findings
-from dpmf.compare.report.sections import draw_inline, guarantee_tables, pictures_by_unit, say_not_drawn
-from dpmf.compare.report.tables import FIGURES, RANKED, best_rows, by_guarantee, figures, group_names, groups, ranked
-from dpmf.compare.results import NON_PRIVATE, OWN_MEAN, Row
+from dpmf.compare.report.sections import draw_inline, guarantee_tables, pictures_by_unit, proven_first, say_not_drawn
+from dpmf.compare.report.tables import FIGURES, RANKED, best_points, by_guarantee, figures, group_names, groups, ranked
+from dpmf.compare.results import BIASES, NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
 from dpmf.errors import MissingExtra
@@ -47,6 +48,10 @@ _KLD = (
     "kld is how much errors on training ratings differ from errors on held-out ones (Balu and Furon 2016, nats): "
     "measured on average, it guarantees nothing to anybody."
 )
+_DECISION: Mapping[str, Mapping[str, str]] = {
+    "rmse": {NON_PRIVATE: "beside no privacy", OWN_MEAN: "beside the per-user mean"},
+    "ndcg": {NON_PRIVATE: "beside no privacy", POPULAR: "beside popularity"},
+}
 _FIELDS = (
     "ratings",
     "users",
@@ -91,12 +96,9 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
     title = f"Privacy against accuracy: {facts['name'] or 'ratings'}"
     parts = [
         f"<h1>{text(title)}</h1>",
-        paragraph(OUTSIDE, "note"),
         *(_on_ratings(plan, rows, draw) if plan.new_users is None else _for_new_users(plan, rows, draw)),
-        "<h2>Guarantees and claims in full</h2>",
-        all_guarantees(points) or paragraph("Nothing here is private."),
-        "<h2>How it was made</h2>",
-        *_making(facts, plan, points),
+        folded("Guarantees and claims in full", all_guarantees(points) or paragraph("Nothing here is private.")),
+        folded("How it was made", "".join(_making(facts, plan, points))),
     ]
     write_text(folder / REPORT, page(title, parts))
     return folder / REPORT, picture
@@ -105,22 +107,21 @@ def write_report(folder: Path, facts: Mapping[str, Any], plan: Sweep, rows: Sequ
 def _on_ratings(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -> list[str]:
     """Return what held-out ratings show."""
     points = summarize(rows)
+    shown, claimed = proven_first(rows, ("rmse", "ndcg"), draw)
     return [
         *findings(points),
-        "<h2>Accuracy against ε</h2>",
-        paragraph(_MARKS),
-        pictures_by_unit(rows, ("rmse",), draw),
-        *guarantee_tables(by_guarantee(points, figures), FIGURES),
-        paragraph(_table_note(plan, rows), "soft"),
+        paragraph(OUTSIDE, "note"),
         _failures(points),
-        "<h2>Ranking</h2>",
-        paragraph(_RANKING),
-        pictures_by_unit(rows, ("recall", "ndcg"), draw),
-        "<h2>Whom it serves: rare items, and people with few ratings</h2>",
-        *_groups(rows, points, draw),
-        "<h2>What errors tell about who was learnt from</h2>",
-        paragraph(_KLD),
-        pictures_by_unit(rows, ("kld",), draw),
+        "<h2>Accuracy and ranking against ε</h2>",
+        shown,
+        paragraph(_MARKS, "soft"),
+        paragraph(_RANKING, "soft"),
+        "<h2>Details</h2>",
+        folded("All runs", _all_runs(by_guarantee(points, figures), FIGURES, plan, rows)),
+        folded("What papers claim in units of privacy in which nothing here is certified", claimed) if claimed else "",
+        folded("Recall", pictures_by_unit(rows, ("recall",), draw)),
+        folded("Whom it serves: rare items, and people with few ratings", "".join(_groups(rows, points, draw))),
+        folded("What errors tell about who was learnt from", paragraph(_KLD) + pictures_by_unit(rows, ("kld",), draw)),
     ]
 
 
@@ -129,27 +130,38 @@ def _for_new_users(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -
     points = summarize(rows)
     return [
         *ranking_findings(points),
-        "<h2>Ranking for new users against ε</h2>",
-        paragraph(protocol_text(plan, rows)),
-        paragraph(_MARKS),
-        pictures_by_unit(rows, (MAIN, "recall@20"), draw),
-        *guarantee_tables(by_guarantee(points, ranked), RANKED),
-        paragraph(_table_note(plan, rows), "soft"),
+        paragraph(OUTSIDE, "note"),
         _failures(points),
+        "<h2>Ranking for new users against ε</h2>",
+        pictures_by_unit(rows, (MAIN, "recall@20"), draw),
+        paragraph(_MARKS, "soft"),
+        "<h2>Details</h2>",
+        folded("How rankings were judged", paragraph(protocol_text(plan, rows))),
+        folded("All runs", _all_runs(by_guarantee(points, ranked), RANKED, plan, rows)),
     ]
 
 
+def _all_runs(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str], plan: Sweep, rows: Sequence[Row]) -> str:
+    return "".join(guarantee_tables(tables, columns)) + paragraph(_table_note(plan, rows), "soft")
+
+
 def findings(points: Sequence[Point]) -> list[str]:
-    """Return what a hurried reader should know: the best proven method at each epsilon, beside what costs nothing."""
+    """Return the decision: the best proven method at each epsilon, beside what is free and what is not private."""
     references = {
         OWN_MEAN: "the per-user mean, which uses no one else's data, has {}",
+        BIASES: "biases alone, not private, {}",
         NON_PRIVATE: f"{NON_PRIVATE}, not private, {{}}",
     }
-    heights = {one.method: one.mean["rmse"] for one in points if one.is_reference and "rmse" in one.mean}
+    heights = reference_heights(points, "rmse")
     beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
-    best = best_rows(points)
-    shown = table(["ε", "lowest error, certified", "rmse"], best) if best else paragraph("Nothing here is certified.")
-    return [shown, paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""]
+    compared = paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""
+    if not best_points(points):
+        return [paragraph("Nothing here is certified."), "", compared]
+    sentences = (
+        headline(points, "rmse", OWN_MEAN, "the per-user mean, which uses no one else's data"),
+        headline(points, "ndcg", POPULAR, "exact popularity"),
+    )
+    return [paragraph(" ".join(filter(None, sentences)), "lead"), decision_table(points, _DECISION), compared]
 
 
 def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., str]) -> list[str]:
@@ -208,12 +220,9 @@ def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> l
     settings = [
         f"{method}.{name} = {value}" for method, fields in plan.settings.items() for name, value in fields.items()
     ]
-    held_out = f"{plan.holdout:g}" + (" ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}")
-    if plan.new_users is not None:
-        held_out = f"{plan.new_users.share:g} of the people, with all their ratings"
     circumstances = [
         f"Begun {facts['began']}.",
-        f"Held out: {held_out}; the same split for all methods of a repeat.",
+        _tested_on(plan),
         f"Seeds of splits and starts: {seeds}. {_noise(points)}",
         *(f"Set: {one}." for one in settings),
     ]
@@ -225,6 +234,20 @@ def _making(facts: Mapping[str, Any], plan: Sweep, points: Sequence[Point]) -> l
         "<h3>Software and machine</h3>",
         table(["", ""], [[name, str(value)] for name, value in versions.items()]),
     ]
+
+
+def _tested_on(plan: Sweep) -> str:
+    """Return the sentence about what methods are tested on."""
+    if plan.test is not None:
+        return f"Tested on {len(plan.test):,} ratings of a file of their own; the seed decides about starts alone."
+    if plan.new_users is not None:
+        held_out = f"{plan.new_users.share:g} of the people, with all their ratings"
+    elif plan.how == "time":
+        held_out = f"ratings from the time {plan.holdout:.0f} on"
+    else:
+        how = " ratings per user, the last" if plan.how == "last" else f" of them, {plan.how}"
+        held_out = f"{plan.holdout:g}{how}"
+    return f"Held out: {held_out}; the same split for all methods of a repeat."
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from dpmf.compare.report.markup import Cell
-from dpmf.compare.results import EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
+from dpmf.compare.results import BIASES, EXACT_EASE, IMPLICIT, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
 from dpmf.compare.summary import Point
 from dpmf.evaluation import new_users
 from dpmf.privacy.budget import delta_warning
@@ -25,6 +25,7 @@ RANKED = ("method", "ε", *new_users.FIGURES, "seconds", "memory", "runs")
 BRIEF_RANKED = ("method", "ε", "ndcg@100", "95 % interval", "recall@20", "coverage@20", "tail@20", "runs")
 _NAMES = {
     OWN_MEAN: "per-user mean",
+    BIASES: "biases alone, not private",
     POPULAR: "popular, not private",
     NON_PRIVATE: f"{NON_PRIVATE}, not private",
     EXACT_EASE: "EASE, not private",
@@ -102,8 +103,8 @@ def brief_ranked(point: Point) -> list[Cell]:
     return [_name(point), _epsilon(point), *(Cell(one, number=True) for one in texts)]
 
 
-def best_rows(points: Iterable[Point], figure: str = "rmse") -> list[list[Cell]]:
-    """Return the best certified method at every epsilon: unit, epsilon, method, and its rmse or another figure."""
+def best_points(points: Iterable[Point], figure: str = "rmse") -> list[Point]:
+    """Return the best certified method at every epsilon, by its rmse or another figure: first what is about users."""
     best: dict[tuple[str, float], Point] = {}
     sign = -1 if figure == "rmse" else 1  # an error is the better the lower it is
     for point in points:
@@ -111,10 +112,13 @@ def best_rows(points: Iterable[Point], figure: str = "rmse") -> list[list[Cell]]
             key = point.unit, point.asked
             if key not in best or sign * point.mean[figure] > sign * best[key].mean[figure]:
                 best[key] = point
-    return [
-        [Cell(f"{point.epsilon:g} per {unit}", number=True), Cell(point.method, kind="proven"), _spread(point, figure)]
-        for (unit, _), point in sorted(best.items(), key=lambda one: (one[0][0] != "user", one[0][1]))
-    ]
+    return [point for _, point in sorted(best.items(), key=lambda one: (one[0][0] != "user", one[0][1]))]
+
+
+def best_row(point: Point, figure: str = "rmse") -> list[Cell]:
+    """Return epsilon and unit, method, and the figure of a certified point."""
+    epsilon = f"{point.shown_epsilon:g} per {point.unit}"
+    return [Cell(epsilon, number=True), Cell(point.method, kind="proven"), _spread(point, figure)]
 
 
 def groups(which: str) -> Callable[[Point], list[Cell]]:
@@ -161,7 +165,7 @@ def _epsilon(point: Point) -> Cell:
         return Cell(f"{point.asked:g} asked for", number=True)
     if point.epsilon is None:
         return Cell(_NONE if math.isinf(point.asked) else f"{point.asked:g}", number=True)
-    return Cell(f"{point.epsilon:g}", number=True)
+    return Cell(f"{point.shown_epsilon:g}", number=True)
 
 
 def _seconds(point: Point) -> str:

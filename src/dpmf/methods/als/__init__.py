@@ -14,31 +14,47 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.cluster import Ray
 from dpmf.engine.store import AnyRatings
+from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als.continued import CONTINUES, assumption_of, before_of, check_start, n_factors_of, record_of
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
-from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, fit_implicit, implicit_release
+from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, confidence_of, fit_implicit, implicit_release
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plain import fit_explicit
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
-from dpmf.methods.base import RunOptions
-from dpmf.methods.certified.method import CertifiedMethod
+from dpmf.methods.als.popularity import by_popularity
+from dpmf.methods.base import Callback, RunOptions
+from dpmf.methods.certified.method import CertifiedMethod, Given
 from dpmf.methods.certified.plan import FactorRule
 from dpmf.methods.certified.planned import Shape
 from dpmf.methods.certified.script import Crowd
 from dpmf.methods.checks import check_private, not_negative, positive, public_facts, whole
 from dpmf.model import Model, Release, Ridge
+from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.features import features_of
+from dpmf.ratings.table import MOST_COUNT
 from dpmf.ratings.trim import trimmed
 
 MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
+_OF_IMPLICIT = ("alpha", "counts", "most_count")
+_FEATURES_PUBLIC = (
+    "Genres of items, and years in their titles, are public and were not made from these people's behaviour: what is "
+    "measured of an item is compared with items like it."
+)
 _FACTORS_CHOSEN = "The number of factors was not declared: it follows from the number of users as released, with noise."
 
 
@@ -54,6 +70,10 @@ class ALS(CertifiedMethod):
         feedback: whether ratings count ("explicit"), or which items people have, whatever their rating ("implicit").
         alpha: for implicit feedback, how much more an item that a person has weighs than one that they do not have.
             None chooses.
+        counts: for implicit feedback of which it is known how often people had an item, what larger counts are worth in
+            people's fits: a quarter of alpha for every doubling ("log"), alpha times the count ("linear"), or nothing
+            ("ignored"). None is "log". Durations are counts, too, in a unit of which the shortest counts as 1.
+        most_count: the count from which on an item weighs no more. None chooses.
         moments: whether the users' second moments are measured once for all items ("shared") or for every item
             ("per-item"); the latter costs noise, and pays for large epsilon only.
         cap: how many ratings of a user count towards the sums at most; None for all. The user's weight is the same.
@@ -66,6 +86,7 @@ class ALS(CertifiedMethod):
     modes: ClassVar[tuple[str, ...]] = ("certified",)
     feedbacks: ClassVar[tuple[str, ...]] = ("explicit", "implicit")
     turn: ClassVar[str] = "round"
+    takes: ClassVar[Mapping[str, tuple[str, ...]]] = {"start": ("certified",)}
     caps_fits: ClassVar[bool] = False
 
     n_factors: int | None = None
@@ -74,6 +95,8 @@ class ALS(CertifiedMethod):
     regularization: float | None = None
     feedback: Literal["explicit", "implicit"] = "explicit"
     alpha: float | None = None
+    counts: Literal["log", "linear", "ignored"] | None = None
+    most_count: float | None = None
     moments: Literal["shared", "per-item"] = "shared"
     cap: int | None = None
     items_public: bool = False
@@ -97,8 +120,14 @@ class ALS(CertifiedMethod):
             raise InvalidArgument(f"feedback={self.feedback!r} is not known: choose explicit or implicit")
         if self.alpha is not None:
             not_negative("alpha", self.alpha)
+        if self.counts not in (None, "log", "linear", "ignored"):
+            raise InvalidArgument(f"counts={self.counts!r} is not known: choose log, linear or ignored")
+        if self.most_count is not None:
+            positive("most_count", self.most_count)
+            if not 1 <= self.most_count <= MOST_COUNT:
+                raise InvalidArgument(f"most_count={self.most_count!r} should be from 1 to {MOST_COUNT:.0f}")
         meaningless = {
-            "alpha": self.alpha is not None and not self.is_implicit,
+            **{name: getattr(self, name) is not None and not self.is_implicit for name in _OF_IMPLICIT},
             "moments": self.moments != "shared" and self.is_implicit,
         }
         for name, given in meaningless.items():
@@ -159,17 +188,74 @@ class ALS(CertifiedMethod):
         facts = super().configuration()
         if not self.is_implicit:
             del facts["alpha"]
+        for name in ("counts", "most_count"):  # what was left open, or means nothing, follows from the data
+            if facts[name] is None:
+                del facts[name]
         return facts
 
-    def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
+    def fit(
+        self,
+        ratings: AnyRatings | Any,
+        *,
+        scale: Scale | tuple[float, float] | None = None,
+        items: Any = None,
+        columns: Mapping[str, str | int | None] | None = None,
+        n_threads: int | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        user_budgets: Mapping[Any, float] | None = None,
+        ledger: Ledger | None = None,
+        executor: Ray | None = None,
+        start: Release | None = None,
+    ) -> Model:
+        """Train on ratings.
+
+        Args:
+            ratings, scale, items, columns, n_threads, callbacks, checkpoint, user_budgets, ledger, executor: as in
+                `Method.fit`.
+            start: an earlier certified release to start from, for a certified run on ratings that are not in it. What
+                is released then is about differences from it; see docs/als.md.
+        """
+        options = RunOptions(thread_count(n_threads), tuple(callbacks), checkpoint, user_budgets, ledger)
+        taken = self._taken(ratings, scale=scale, items=items, columns=columns)
+        if start is None:
+            return self._run(taken, options, n_threads, executor)
+        if self.kind != "certified" or self.is_implicit:
+            raise InvalidArgument("only a certified run on ratings can start from an earlier release: leave start out")
+        if self.moments != "shared":
+            raise InvalidArgument(f"moments={self.moments!r} cannot start from an earlier release: leave it out")
+        check_start(start, self.budget, taken.scale)
+        n_factors = n_factors_of(start)
+        if self.n_factors not in (None, n_factors):
+            raise InvalidArgument(
+                f"n_factors={self.n_factors}: the release to start from has {n_factors}, and so has this run"
+            )
+        return replace(self, n_factors=n_factors)._run(taken, options, n_threads, executor, start)
+
+    def _train(self, ratings: AnyRatings, options: RunOptions, start: Release | None = None) -> Model:
         if self.kind == "certified":
-            return self.certify(ratings, options)
+            return self.certify(ratings, options, None if start is None else _starting_from(start, ratings.catalogue))
+        self._check_counts(ratings.scale)
         if self.noise_seed is not None:
             raise InvalidArgument("noise_seed means nothing with an infinite epsilon: leave it out, or give a budget")
         assert isinstance(ratings, Ratings)
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         plain = fit_implicit if self.is_implicit else fit_explicit
         return plain(ratings, counted, self.configuration(), options)
+
+    def check_declared(self, ratings: AnyRatings) -> None:
+        """Refuse ratings whose catalogue, or what else is needed, is not declared; and counts that are none."""
+        super().check_declared(ratings)
+        self._check_counts(ratings.scale)
+
+    def _check_counts(self, scale: Scale) -> None:
+        asked = {"counts": self.counts in ("log", "linear"), "most_count": self.most_count is not None}
+        for name, given in asked.items():
+            if given and not scale.counts:
+                raise InvalidArgument(
+                    f"{name}={getattr(self, name)!r} is for counts, and the data have none: name their column, such as "
+                    "count=plays, or leave it out"
+                )
 
     @property
     def label(self) -> str:
@@ -182,19 +268,26 @@ class ALS(CertifiedMethod):
         rule = settings.factors if crowd is None else settings.factors.settled(self.budget.epsilon, crowd.n_users)
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, self.budget, crowd
         if self.is_implicit:
-            return PublicImplicitALS(ImplicitPlan(*facts, settings.alpha), catalogue.ids.keys, self.seed)
+            confidence = confidence_of(self.facts(), scale)
+            return PublicImplicitALS(ImplicitPlan(*facts, *confidence), catalogue.ids.keys, self.seed)
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
-        return PublicALS(plan, scale, catalogue.ids.keys, self.seed)
+        return PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue))
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
         """Return the sizes of what a plan releases."""
-        return Shape((plan.released_factors(headcount),))
+        n_factors = plan.released_factors(headcount)
+        if self.is_implicit:
+            return Shape((n_factors,))
+        return Shape((n_factors, max(n_factors, 1)), n_ranked=(0,), if_alike=True)
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
         public, listed = public_facts(catalogue)
         chosen = [_FACTORS_CHOSEN] if self.n_factors is None and crowd is None else []
-        return [IMPLICIT_ASSUMPTION if self.is_implicit else public, *chosen, listed]
+        if self.is_implicit:
+            return [IMPLICIT_ASSUMPTION, *chosen, listed]
+        described = [_FEATURES_PUBLIC] if features_of(catalogue).shape[1] else []
+        return [public, *chosen, listed, *described]
 
     def release_of(
         self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
@@ -202,16 +295,31 @@ class ALS(CertifiedMethod):
         """Return the release of what the public half found."""
         configuration = {**configuration, "n_factors": public.V.shape[1]}
         if isinstance(public, PublicImplicitALS):
-            numbers = public.ridge, public.plan.alpha
-            return implicit_release(catalogue, public.V, public.c, *numbers, configuration, guarantee)
+            numbers = public.ridge, public.plan.confidence
+            recorded = {**configuration, LEARNT: public.learnt().record()}
+            return implicit_release(catalogue, public.V, public.c, *numbers, recorded, guarantee)
         bias, factors = public.ridge
-        return Release(
+        learnt = public.learnt()
+        release = Release(
             items=catalogue,
             scale=scale,
             mean=public.mean,
             item_factors=public.V,
             item_biases=public.c,
             ridge=Ridge(bias=bias, factors=factors),
-            configuration=configuration,
+            configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
+        orders = learnt.factors > 0 or bool(np.ptp(public.c) > 0)
+        return release if orders else by_popularity(release, public.counts)
+
+
+def _starting_from(start: Release, catalogue: Items) -> Given:
+    """Return what a run is given by an earlier release."""
+    before = before_of(start, catalogue)
+
+    def prepare(public: PublicALS) -> PublicALS:
+        public.start_from(before)
+        return public
+
+    return Given(prepare, [assumption_of(start)], {CONTINUES: record_of(start)}, start.guarantee)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
 from dpmf.methods.certified.script import within_reach
 from dpmf.methods.units import unit_of
+from dpmf.model.learnt import BEYOND, Learnt
 from dpmf.ratings import Scale
 from dpmf.streams import stream_key
 
@@ -41,6 +42,8 @@ _ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide 
 _SAMPLING = 0.03  # of the variance of a rating counts beside noise, as if people were a sample
 _LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
 _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
+_CLEAR = 2.0  # times the size of noise, from which on a second moment is known well enough to go on from a release
+_LEAST_MOVED_GAIN = 2.0  # likewise, of factors, of deviations from an earlier release
 _START_SD, _START_REACH = 0.1, 5.0
 _RARE_EXPONENT = 0.3
 _GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as 1 to 5
@@ -48,6 +51,23 @@ _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if t
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
+
+
+class Before(NamedTuple):
+    """An earlier release that a run starts from, for the items of this one: public, whatever it was made of.
+
+    Attributes:
+        factors: of items, shape (n_items, K); 0 for items that are new.
+        biases: of items, shape (n_items,); 0 for items that are new.
+        with_factors: shape (n_items,), the items whose factors it knew.
+        n_known, n_rated: how many factors it knew, and of how many items how they are rated.
+    """
+
+    factors: Array
+    biases: Array
+    with_factors: NDArray[np.bool_]
+    n_known: int
+    n_rated: int
 
 
 @dataclass(eq=False)
@@ -59,24 +79,29 @@ class PublicALS:
         scale: of ratings.
         keys: of the catalogue's items, from which the start is drawn.
         seed: of the public start.
+        features: what the catalogue says about items, shape (n_items, F); see `dpmf.ratings.features`.
     """
 
     plan: ALSPlan
     scale: Scale
     keys: NDArray[np.uint64]
     seed: int
+    features: Array = field(default_factory=lambda: np.zeros((0, 0)))
     c: Floats = field(init=False)
     V: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         scale, n_items = self.scale, self.plan.n_items
         self.mean, self.unit = scale.middle, unit_of(scale)
+        self.features = self.features if self.features.size else np.zeros((n_items, 0))
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)
         self.totals, self.popularity = np.ones(n_items), np.zeros(n_items)
+        self._totals_noise = np.ones(n_items)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._given = np.zeros((n_items, 0), np.float32)
+        self._before: Before | None = None
         self._choose_factors()
         self._passing = math.erf(CLIP / _ERROR / math.sqrt(2))  # how much of a small shift clipping lets through
 
@@ -84,6 +109,8 @@ class PublicALS:
         """Begin with factors to be measured, all of them 0; if there are none, with those that were given."""
         K = self._n_measured
         self.V = np.zeros((self.plan.n_items, K), np.float32) if K else self._given
+        if self._before is not None:
+            self.V = self._before.factors.astype(np.float32)
         self._factors = Estimate.nothing(self.plan.n_items, K)
 
     @property
@@ -129,15 +156,24 @@ class PublicALS:
         c, reached = (within_reach(one, self.unit) for one in (self.c, V))
         return RidgeFit(self.mean, c, np.ascontiguousarray(reached), bias, factors, length)
 
+    def start_from(self, before: Before) -> None:
+        """Start from an earlier release, with as many factors: what is measured are differences from it."""
+        self._before, self._level_known = before, bool(before.biases.any())
+        self.c[:] = before.biases
+        self._choose_factors()
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""
+        before = self._before
         return {
+            **({} if before is None else {"factors before": before.factors}),
             **({"given": self._given} if self._given.size else {}),
             "c": self.c,
             "V": self.V,
             "n_users": np.array([self.n_users]),
             "weights": self.weights,
             "totals": self.totals,
+            "noise of totals": self._totals_noise,
             "popularity": self.popularity,
             "biases": np.stack([self._biases.value, self._biases.variance]),
             "factors": np.stack([self._factors.value, self._factors.variance]),
@@ -146,9 +182,12 @@ class PublicALS:
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
         self.n_users, self._given = float(tensors["n_users"][0]), np.array(tensors.get("given", self._given))
+        if self._before is not None:
+            self._before = self._before._replace(factors=np.array(tensors["factors before"]))
         self._choose_factors()
         self.c[:], self.V[:] = tensors["c"], tensors["V"]
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
+        self._totals_noise = np.array(tensors.get("noise of totals", self.totals))  # not known of older runs
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
         self._level_known = bool(np.isfinite(self._biases.variance).any()) and self._has_level()
@@ -166,7 +205,7 @@ class PublicALS:
             (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
             self._weigh(first.values, first.sd)
         (second,) = yield (Counts(WEIGHTS, self.weights),)
-        self._set_totals(np.maximum(second.values, second.sd))
+        self._set_totals(second.values, np.full(self.plan.n_items, second.sd))
 
     def learn_from(self, known: Known) -> None:
         """Learn what another half of the run has released, before this one asks for the rest.
@@ -177,7 +216,8 @@ class PublicALS:
         self._choose_factors()
         self._weigh(known.counts, known.sd)
         counts = np.maximum(known.counts, known.sd)
-        self._set_totals(counts * self.weights / math.sqrt(counts @ self.weights**2 / counts.sum()))
+        per_count = self.weights / math.sqrt(counts @ self.weights**2 / counts.sum())
+        self._set_totals(counts * per_count, known.sd * per_count)
 
     def _fitting(self, factors: Floats) -> Floats:
         """Return given factors in the size that penalties are made for; where people are told them, in full width."""
@@ -193,9 +233,15 @@ class PublicALS:
         self.weights = np.maximum(counts, 2 * sd) ** -_RARE_EXPONENT
         self.weights /= self.weights.max()
 
-    def _set_totals(self, totals: Array) -> None:
-        """Set how much weight items get from everybody together, above 0."""
-        self.totals, self.popularity = totals, standardized(np.log(totals))
+    def _set_totals(self, totals: Array, noise: Array) -> None:
+        """Set how much weight items get from everybody together, never less than the size of the noise in it.
+
+        Where a run continues an earlier release, never less than three times that: steps of items that have more weight
+        than it seems would be too long, and nothing is lost by short ones.
+        """
+        least = noise if self._before is None else BEYOND * noise
+        self.totals, self._totals_noise = np.maximum(totals, least), noise
+        self.popularity = standardized(np.log(self.totals))
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
         """Ask for sums of residuals from factors that are given, if any, and make item biases of them."""
@@ -209,7 +255,8 @@ class PublicALS:
         if not K:  # it was not known when the budget was shared out: all that is left goes into biases
             yield from self._measure_biases(FACTORS)
             return
-        first = not np.isfinite(self._factors.variance).any()  # round 0, unless that was lost
+        # Round 0, unless that was lost; where there are factors from before, none is the first.
+        first = self._before is None and not np.isfinite(self._factors.variance).any()
         fit = self._start() if first else self._fit(self.V, _EARLY_RIDGE)
         height = self.plan.height(self.n_users)
         moments, sums = yield (
@@ -223,7 +270,7 @@ class PublicALS:
             self._refine_per_item(sums.values[:, :K], sums.sd, matrices, moments.sd)
         else:  # and noise alone may make of an eigenvalue so much
             self._refine_factors(sums.values[:, :K], sums.sd, shared, floor=2 * moments.sd / self.n_users)
-        if not first and number < self.plan.n_rounds - 1:
+        if not first and self._before is None and number < self.plan.n_rounds - 1:  # else they have the size already
             self._rescale(float(np.trace(shared)))
 
     def _residuals(self, what: str, fit: RidgeFit, height: float, *, alone: bool = False) -> Residuals:
@@ -248,7 +295,11 @@ class PublicALS:
         through = self._passing * self.totals * height
         measured, variance = self.c + sums / through, (noise / through) ** 2
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
-        likely = self._biases.shrunk(self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
+        before = np.zeros((len(self.c), 1)) if self._before is None else self._before.biases[:, None]
+        moved = self._biases.less(before)
+        features = self.features if self._before is None else None  # of differences from a release they say nothing
+        gains = _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN
+        likely = before + moved.shrunk(self.popularity, self._bias_sampling, *gains, features)
         self.c = likely[:, 0].astype(np.float32)
         self._level_known = self._has_level()
 
@@ -258,7 +309,42 @@ class PublicALS:
 
     def _has_level(self) -> bool:
         """Return whether more is known of the biases than how items differ."""
-        return bool(self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
+        known = self._before is not None and self._before.biases.any()
+        return bool(known or self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
+
+    def learnt(self) -> Learnt:
+        """Return what stands out from the noise."""
+        popular = self.totals > BEYOND * self._totals_noise  # where that is the least, it is not more than that
+        biases = (self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
+        rated = self._biases.stands_out(*biases)[:, 0] if np.isfinite(self._biases.variance).all() else ~popular
+        factors = self._factors_beyond_noise() & popular[:, None]
+        with_factors = factors.any(axis=1)
+        n_factors, n_rated = int(factors.any(axis=0).sum()), int(np.count_nonzero(popular & (rated | with_factors)))
+        if self._before is not None:  # what was known is known, and noise of these ratings alone was added
+            with_factors = with_factors | self._before.with_factors
+            n_factors, n_rated = max(n_factors, self._before.n_known), max(n_rated, self._before.n_rated)
+        return Learnt(
+            n_items=self.plan.n_items,
+            factors=n_factors,
+            pairs=0,
+            rated=n_rated,
+            popular=int(np.count_nonzero(popular)),
+            with_factors=np.asarray(with_factors) if self.V.any() else None,
+        )
+
+    def _factors_beyond_noise(self) -> NDArray[np.bool_]:
+        """Return which factors are known, in the directions in which items differ most; those given all are."""
+        if not self.V.any() or not self._n_measured or not np.isfinite(self._factors.variance).all():
+            return np.asarray(self.V != 0)
+        V = self.V.astype(np.float64)
+        _, basis = np.linalg.eigh(V.T @ V)
+        turned = self._factors.turned(basis)
+        return turned.stands_out(self.popularity, np.zeros_like(turned.value), 0.0, _LEAST_TREND_GAIN)
+
+    @property
+    def counts(self) -> Array:
+        """About how often items are rated, up to a factor: of totals, what their weight does not explain."""
+        return np.asarray(self.totals / self.weights)
 
     def _shared_moment(self, moments: Array) -> Array:
         """Return the mean of u u' over users."""
@@ -267,13 +353,18 @@ class PublicALS:
     def _refine_factors(self, sums: Array, noise: float, shared: Array, floor: float) -> None:
         """Take a step with one second moment for all items, in the basis in which it is diagonal."""
         spread, basis = np.linalg.eigh(shared)
+        unclear = spread < _CLEAR * floor  # steps would be too short there, and what moved by noise would stay
         spread = np.maximum(spread, max(1e-3 * spread[-1], floor, 1e-9))
         through = self._passing * self.totals[:, None] * spread
         before = self._factors.turned(basis)
         after = before.refined(self.V @ basis + sums @ basis / through, (noise / through) ** 2)
         sampling = _SAMPLING * self.error**2 / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
-        self.V = (after.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN) @ basis.T).astype(np.float32)
+        known = self._factors_before @ basis
+        moved = after.less(known).shrunk(self.popularity, sampling, self._least_gain, _LEAST_TREND_GAIN)
+        if self._before is not None:
+            moved[:, unclear] = 0
+        self.V = ((known + moved) @ basis.T).astype(np.float32)
 
     def _refine_per_item(self, sums: Array, noise: float, moments: Array, moment_noise: float) -> None:
         """Take a step with a second moment of its own for every item."""
@@ -284,13 +375,28 @@ class PublicALS:
         measured = self.V + np.einsum("jab,jb->ja", inverse, sums)
         self._factors = self._factors.refined(measured, variance)
         sampling = _SAMPLING * self.error**2 * np.einsum("jaa->ja", inverse)
-        self.V = self._factors.shrunk(self.popularity, sampling, 0.0, _LEAST_TREND_GAIN).astype(np.float32)
+        known = self._factors_before
+        moved = self._factors.less(known)
+        likely = known + moved.shrunk(self.popularity, sampling, self._least_gain, _LEAST_TREND_GAIN)
+        self.V = likely.astype(np.float32)
+
+    @property
+    def _least_gain(self) -> float:
+        """How likely deviations of factors have to be: those from an earlier release may be none at all."""
+        return 0.0 if self._before is None else _LEAST_MOVED_GAIN
+
+    @property
+    def _factors_before(self) -> Array:
+        """What factors were before anything was measured here: 0 unless there is an earlier release."""
+        return np.zeros(self.V.shape) if self._before is None else self._before.factors
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""
         factor = math.sqrt(max(mean_square, 1e-6) / _MEAN_SQUARE)
         self.V *= np.float32(factor)
         self._factors = self._factors.scaled(factor)
+        if self._before is not None:
+            self._before = self._before._replace(factors=self._before.factors * factor)
 
 
 def _directions(popularity: Array, liking: Array) -> Array:

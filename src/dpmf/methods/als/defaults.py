@@ -18,6 +18,8 @@ from dpmf.privacy import Budget
 FACTORS = FactorRule(least=2, most=16, point=20_000, nothing=3_000)  # up to 3,000 they may be a loss
 IMPLICIT_FACTORS = FactorRule(least=4, most=16, point=10_000)
 
+COUNTS, MOST_COUNT = "log", 16.0  # where data are counts: see docs/als.md
+
 _PLAIN: dict[str, Any] = {"n_factors": 128, "n_epochs": 10, "regularization": 0.7, "alpha": None}
 _PLAIN_IMPLICIT: dict[str, Any] = {"n_factors": 64, "n_epochs": 10, "regularization": 20.0, "alpha": 1.0}
 _PRIVATE: dict[str, Any] = {"n_epochs": 6, "regularization": 0.5, "alpha": None}

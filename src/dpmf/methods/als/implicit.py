@@ -1,6 +1,7 @@
 """Implicit feedback: what people have says what they would have next, however they rate it.
 
-Everything a person has is a 1, everything else a 0; ratings' values are not used at all. A score is c_j + u_i·v_j, c_j
+Everything a person has is a 1, everything else a 0; ratings' values are not used at all, and of counts, how often
+somebody had an item, only how much surer that makes it (Hu, Koren and Volinsky, 2008). A score is c_j + u_i·v_j, c_j
 being the share of people who have the item (0 without privacy, where factors find it by themselves), and people are
 fitted as `dpmf.kernels.als_implicit` says. Scores are for ranking: there is no scale that they lie on.
 """
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.kernels.als_implicit import Confidence, extra_weights
+from dpmf.methods.als.defaults import COUNTS, MOST_COUNT
 from dpmf.methods.als.plain import factorize_observations
 from dpmf.methods.base import RunOptions
 from dpmf.model import Model, Release, Ridge
@@ -35,9 +38,9 @@ def fit_implicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str,
     """
     settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
     how: dict[str, Any] = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
-    alpha = configuration["alpha"]
+    confidence = confidence_of(configuration, ratings.scale)
     if settings["n_factors"]:
-        weights = np.full(len(counted), alpha, np.float32)
+        weights = extra_weights(counted.values, confidence).astype(np.float32)
         found = factorize_observations(counted, **settings, weights=weights, **how)
         U, V, c, history = found.user_factors, found.item_factors, found.item_biases, found.history
     else:
@@ -45,9 +48,22 @@ def fit_implicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str,
         c = (np.bincount(counted.items, minlength=ratings.n_items) / max(ratings.n_users, 1)).astype(np.float32)
         history = ()
     penalty, catalogue = settings["regularization"], ratings.catalogue
-    release = implicit_release(catalogue, V, c, penalty, alpha, configuration, Guarantee.none())
+    release = implicit_release(catalogue, V, c, penalty, confidence, configuration, Guarantee.none())
     nobody = np.zeros(len(U), np.float32)  # a person's bias would move all of their scores alike
     return Model(release, ratings.user_ids, U, nobody, ratings.indptr, ratings.items, history)
+
+
+def confidence_of(settings: Mapping[str, Any], scale: Scale) -> Confidence:
+    """Return how much an item weighs that a person has.
+
+    Args:
+        settings: alpha, counts and most_count, as of `ALS`; the last two may be left open.
+        scale: of the data: only if they are counts does it matter how often.
+    """
+    alpha, counts = float(settings["alpha"]), settings.get("counts") or COUNTS
+    if not scale.counts or counts == "ignored":
+        return Confidence(alpha)
+    return Confidence(alpha, float(settings.get("most_count") or MOST_COUNT), counts == "linear")
 
 
 def implicit_release(
@@ -55,7 +71,7 @@ def implicit_release(
     item_factors: NDArray[np.float32],
     item_biases: NDArray[np.float32],
     ridge: float,
-    alpha: float,
+    confidence: Confidence,
     configuration: Mapping[str, Any],
     guarantee: Guarantee,
 ) -> Release:
@@ -70,5 +86,7 @@ def implicit_release(
         configuration=dict(configuration),
         guarantee=guarantee,
         feedback="implicit",
-        alpha=float(alpha),
+        alpha=confidence.alpha,
+        most_count=confidence.most,
+        linear=confidence.linear,
     )

@@ -29,6 +29,7 @@ from dpmf.methods.certified.estimate import Estimate
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Counts, Floats, Headcount
 from dpmf.methods.certified.script import within_reach
+from dpmf.model.learnt import BEYOND, Learnt
 from dpmf.streams import stream_key
 
 _MEAN_SQUARE = 2.0  # of users' factors, to which they are scaled after every round
@@ -92,7 +93,7 @@ class PublicImplicitALS:
         return self._fit()
 
     def _fit(self, length: float = 0.0) -> ImplicitFit:
-        return ImplicitFit(within_reach(self.V), within_reach(self.c), self.ridge, self.plan.alpha, length)
+        return ImplicitFit(within_reach(self.V), within_reach(self.c), self.ridge, self.plan.confidence, length)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what is public so far, functions of noisy sums all of it."""
@@ -181,6 +182,26 @@ class PublicImplicitALS:
         # More of a trend than a mean would be noise.
         likely = after.shrunk(np.zeros(self.plan.n_items), sampling, 0.0, _LEAST_MEAN_GAIN)
         self.V = (c * (likely @ basis.T)).astype(np.float32)
+
+    def learnt(self) -> Learnt:
+        """Return what stands out from the noise."""
+        value, variance = self._counts.value[:, 0], self._counts.variance[:, 0]
+        popular = value > BEYOND * np.sqrt(variance)
+        with_factors = np.zeros((self.plan.n_items, 1), np.bool_)
+        if self.V.any() and np.isfinite(self._factors.variance).all():
+            relative = (self.V / np.maximum(self.c, np.finfo(np.float32).tiny)[:, None]).astype(np.float64)
+            _, basis = np.linalg.eigh(relative[popular].T @ relative[popular])
+            turned = self._factors.turned(basis)
+            nowhere = np.zeros(self.plan.n_items)
+            found = turned.stands_out(nowhere, np.zeros_like(turned.value), 0.0, _LEAST_MEAN_GAIN)
+            with_factors = found & popular[:, None]
+        return Learnt(
+            n_items=self.plan.n_items,
+            factors=int(with_factors.any(axis=0).sum()),
+            pairs=0,
+            popular=int(np.count_nonzero(popular)),
+            with_factors=np.asarray(with_factors.any(axis=1)) if self.V.any() else None,
+        )
 
     def _rescale(self, mean_square: float) -> None:
         """Scale item factors so that users' factors will have the mean square that the bound is made for."""

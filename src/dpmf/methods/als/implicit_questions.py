@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.kernels.als_implicit import ImplicitItems, implicit_squared_errors, prepare_items, solve_implicit
+from dpmf.kernels.als_implicit import (
+    Confidence,
+    ImplicitItems,
+    implicit_squared_errors,
+    prepare_items,
+    solve_implicit,
+)
 from dpmf.kernels.dense import rescale_rows
 from dpmf.kernels.implicit_sums import ImplicitSettings, add_held_out_factors, add_implicit_moments
 from dpmf.methods.als.plan import FACTORS, MOMENTS, ImplicitPlan
@@ -30,20 +36,25 @@ class ImplicitFit:
         V: factors of items, shape (n_items, K).
         c: popularity of items, shape (n_items,).
         ridge: the penalty on a person's factors.
-        alpha: how much more an item that a person has weighs than one that they do not have.
+        confidence: how much more an item that a person has weighs than one that they do not have.
         length: if above 0, factors are only a first guess, and get this length.
     """
 
     V: Floats
     c: Floats
     ridge: float
-    alpha: float
+    confidence: Confidence
     length: float = 0.0
 
     @property
     def n_factors(self) -> int:
         """K."""
         return int(self.V.shape[1])
+
+    @property
+    def unit(self) -> float:
+        """What errors are in: the unit of the scores."""
+        return 1.0
 
     @cached_property
     def items(self) -> ImplicitItems:
@@ -52,7 +63,7 @@ class ImplicitFit:
 
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own factors, fitted[i] (out); nobody has a bias."""
-        solve_implicit(rated.csr.pattern, first, last, self.items, self.alpha, fitted.U)
+        solve_implicit(rated.csr, first, last, self.items, self.confidence, fitted.U)
         if self.length > 0:
             rescale_rows(first, last, self.length, fitted.U)
 
@@ -64,7 +75,7 @@ class ImplicitFit:
         """Return whether everybody's factors come out the same."""
         if not isinstance(other, ImplicitFit):
             return False
-        numbers = [(one.ridge, one.alpha, one.length) for one in (self, other)]
+        numbers = [(one.ridge, one.confidence, one.length) for one in (self, other)]
         return numbers[0] == numbers[1] and np.array_equal(self.c, other.c) and np.array_equal(self.V, other.V)
 
 
@@ -139,9 +150,9 @@ class HeldOutFactors(Question):
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add everybody's factors to sums (out)."""
         fit, of, own = self.fit, people.counted, people.solving
-        numbers = ImplicitSettings(fit.alpha, fit.length, self.radius, self.height)
-        counted, owned, whose = of.csr.pattern, own.csr.pattern, (self.weights, people.shares)
-        add_held_out_factors(counted, owned, first, last, *whose, fit.items, numbers, steps, sums)
+        numbers = ImplicitSettings(fit.confidence, fit.length, self.radius, self.height)
+        whose = self.weights, people.shares
+        add_held_out_factors(of.csr, own.csr, first, last, *whose, fit.items, numbers, steps, sums)
 
 
 @dataclass(frozen=True)
@@ -168,7 +179,7 @@ class ImplicitScript(Script):
         weights = np.ones(self.plan.n_items)
         if FACTORS not in releases:
             return tuple(Counts(what, weights) for what in releases)
-        fit = ImplicitFit(told["V"], told["c"], number(told, "ridge"), self.plan.alpha, number(told, "length"))
+        fit = ImplicitFit(told["V"], told["c"], number(told, "ridge"), self.plan.confidence, number(told, "length"))
         return (
             ImplicitMoments(MOMENTS, fit, weights, number(told, "lift"), RADIUS),
             HeldOutFactors(FACTORS, fit, weights, RADIUS, self.plan.height),
@@ -184,4 +195,6 @@ class ImplicitScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        return {"radius": RADIUS, "height": self.plan.height, "alpha": self.plan.alpha}
+        agreed: dict[str, Any] = {"radius": RADIUS, "height": self.plan.height, "alpha": self.plan.alpha}
+        most, linear = self.plan.confidence[1:]
+        return {**agreed, "most_count": most, "linear": linear} if most > 1 else agreed

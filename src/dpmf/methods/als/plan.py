@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpmf.errors import InvalidArgument
+from dpmf.kernels.als_implicit import Confidence
 from dpmf.methods.als.defaults import bias_height, popularity_height, popularity_share
 from dpmf.methods.als.known import above_noise
 from dpmf.methods.certified.plan import FactorRule, Plan, Stage
@@ -176,9 +177,17 @@ class ImplicitPlan(_Rounds):
 
     Attributes:
         alpha: how much more an item that a person has weighs in the fit than one that they do not have.
+        most_count, linear: how much that depends on how often they had it, see `Confidence`.
     """
 
     alpha: float = 1.0
+    most_count: float = 1.0
+    linear: bool = False
+
+    @property
+    def confidence(self) -> Confidence:
+        """The extra weight of an item in a person's fit."""
+        return Confidence(self.alpha, self.most_count, self.linear)
 
     @property
     def sum_size(self) -> int:

@@ -60,6 +60,11 @@ class RidgeFit:
         """K."""
         return int(self.V.shape[1])
 
+    @property
+    def unit(self) -> float:
+        """What errors are in: the unit of the ratings."""
+        return 1.0
+
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
         b, U = fitted

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.layout import equal_masses
-from dpmf.engine.store import AnyRatings, StoredRatings, parts_of
+from dpmf.engine.store import AnyRatings, parts_of
 from dpmf.engine.threads import run_tasks
 from dpmf.methods.certified.questions import Array, Fit, Fitted, Integers, People, Question, Rated
 from dpmf.ratings import Ratings
 from dpmf.ratings.subset import select_users
 from dpmf.ratings.trim import trimmed
 
-_ERROR_TASKS = 32  # whatever the number of threads, so that the figure is the same
 _FIT_TASKS_PER_THREAD = 16
 
 
@@ -43,6 +42,47 @@ class Asked(NamedTuple):
     question: Question
     steps: float
     participants: NDArray[np.bool_] | None = None
+
+
+class Errors(NamedTuple):
+    """Squared errors of some people: exact sums, so that those of parts add up to the same in any order.
+
+    Attributes:
+        squared: their sum, in steps that float64 adds up exactly.
+        n_ratings: that they are on.
+        unit: of an error.
+    """
+
+    squared: float = 0.0
+    n_ratings: int = 0
+    unit: float = 1.0
+
+    def __add__(self, other: Errors) -> Errors:  # type: ignore[override]
+        """Return those of both."""
+        return Errors(self.squared + other.squared, self.n_ratings + other.n_ratings, other.unit)
+
+    @property
+    def root_mean(self) -> float:
+        """The root mean squared error."""
+        return self.unit * math.sqrt(self.squared / max(self.n_ratings, 1))
+
+
+class Answered(NamedTuple):
+    """What some people answered.
+
+    Attributes:
+        sums: of their answers to each question.
+        errors: of those who answered questions that track them.
+    """
+
+    sums: list[Integers]
+    errors: Errors
+
+    def __add__(self, other: Answered) -> Answered:  # type: ignore[override]
+        """Return what both answered; sums of this one are changed in place."""
+        for mine, theirs in zip(self.sums, other.sums, strict=True):
+            mine += theirs
+        return Answered(self.sums, self.errors + other.errors)
 
 
 class Answerer(Protocol):
@@ -70,16 +110,27 @@ class RatingsAnswerer:
         n_threads: how many threads to use.
         cap: how many ratings of a user count towards sums; None for all.
         seed: of the choice of those that count.
+        positions: of users whose ratings are in memory among all users, if these are a part of them.
     """
 
     def __init__(
-        self, ratings: AnyRatings, shares: Array, n_threads: int, *, cap: int | None = None, seed: int = 0
+        self,
+        ratings: AnyRatings,
+        shares: Array,
+        n_threads: int,
+        *,
+        cap: int | None = None,
+        seed: int = 0,
+        positions: Integers | None = None,
     ) -> None:
         self._ratings, self._shares, self._n_threads = ratings, shares, n_threads
         self._cap, self._seed = cap, seed
-        self._everybody = None if isinstance(ratings, StoredRatings) else self._people(ratings, np.arange(len(shares)))
+        self._everybody: People | None = None
+        if isinstance(ratings, Ratings):
+            where = np.arange(len(shares)) if positions is None else positions
+            self._everybody = self._people(ratings, where, shares)
         self._fitted: tuple[Fit, Fitted] | None = None
-        self._error = 0.0
+        self._last = Errors()
 
     @property
     def n_users(self) -> int:
@@ -88,44 +139,48 @@ class RatingsAnswerer:
 
     def answer(self, asked: Sequence[Asked]) -> list[Integers]:
         """Return the exact sum of everybody's answers to each question, in steps of its grid."""
+        answered = self.answered(asked)
+        if answered.errors.n_ratings:
+            self._last = answered.errors
+        return answered.sums
+
+    def error(self, fit: Fit | None) -> float:
+        """Return the root mean squared error of a fit over all ratings, or of those who answered last."""
+        return (self._last if fit is None else self.errors(fit)).root_mean
+
+    def answered(self, asked: Sequence[Asked]) -> Answered:
+        """Return the sums of everybody's answers, and errors if any question tracks them."""
         totals = [[np.zeros(one.question.shape, np.int64) for _ in range(self._n_threads)] for one in asked]
-        squared, count = 0.0, 0
+        errors = Errors()
         for part in self._parts():
             for one, sums in zip(asked, totals, strict=True):
                 people = one.question.prepared(self._selected(part, one.participants))
                 fitted = self._fit(one.question.needs(), people)
                 self._add(one, people, fitted, sums)
                 if one.question.tracks_error:
-                    squared += self._squared_errors(one.question.needs(), people, fitted)
-                    count += len(people.solving.items)
-        if count:
-            self._error = math.sqrt(squared / count)
+                    errors += self._errors(one.question.needs(), people, fitted)
         for sums in totals:
             while len(sums) > 1:
                 sums[0] += sums.pop()
-        return [sums[0] for sums in totals]
+        return Answered([sums[0] for sums in totals], errors)
 
-    def error(self, fit: Fit | None) -> float:
-        """Return the root mean squared error of a fit over all ratings, or of those who answered last."""
-        if fit is None:
-            return self._error
-        squared, count = 0.0, 0
+    def errors(self, fit: Fit) -> Errors:
+        """Return the squared errors of a fit over all ratings."""
+        found = Errors()
         for people in self._parts():
-            squared += self._squared_errors(fit, people, self._fit(fit, people))
-            count += len(people.solving.items)
-        return math.sqrt(squared / max(count, 1))
+            found += self._errors(fit, people, self._fit(fit, people))
+        return found
 
     def _parts(self) -> Iterator[People]:
         if self._everybody is not None:
             yield self._everybody
             return
         for positions, part in parts_of(self._ratings):
-            yield self._people(part, positions)
+            yield self._people(part, positions, self._shares[positions])
 
-    def _people(self, ratings: AnyRatings, positions: Integers) -> People:
-        assert isinstance(ratings, Ratings)
+    def _people(self, ratings: Ratings, positions: Integers, shares: Array) -> People:
         counted = ratings if self._cap is None else trimmed(ratings, self._cap, seed=self._seed)
-        return People(ratings, counted, self._shares[positions], positions)
+        return People(ratings, counted, shares, positions)
 
     def _selected(self, people: People, participants: NDArray[np.bool_] | None) -> People:
         if participants is None:
@@ -159,16 +214,16 @@ class RatingsAnswerer:
 
         over_people(people.counted, add, self._n_threads, self._n_threads)
 
-    def _squared_errors(self, fit: Fit | None, people: People, fitted: Fitted | None) -> float:
+    def _errors(self, fit: Fit | None, people: People, fitted: Fitted | None) -> Errors:
         if fit is None or fitted is None:
-            return 0.0
-        squared = np.zeros(_ERROR_TASKS)
+            return Errors()
+        squared = np.zeros(self._n_threads)
 
         def measure(task: int, first: int, last: int) -> None:
             squared[task] = fit.squared_errors(people.solving, first, last, fitted)
 
-        over_people(people.solving, measure, _ERROR_TASKS, self._n_threads)
-        return float(squared.sum())
+        over_people(people.solving, measure, self._n_threads, self._n_threads)
+        return Errors(float(squared.sum()), len(people.solving.items), fit.unit)
 
 
 def over_people(rated: Rated, work: Callable[[int, int, int], Any], n_tasks: int, n_threads: int) -> None:

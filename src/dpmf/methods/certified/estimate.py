@@ -11,7 +11,7 @@ Everything here works on numbers that are released already, noise included, so i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ _DEGREE = 2  # of the trend along popularity
 _LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
 _SPREADS = 60  # how many are tried, a constant factor apart
+_LEAST_PREDICTED_GAIN = 1.0  # in likelihood, by the logarithm: features that say less are left alone
+_STRENGTHS = np.concatenate([[0.0], np.exp(np.linspace(-12.0, 1.0, 27))])  # of what features predict, its variance
+_FEW_SPREADS = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,10 @@ class Estimate:
         total = precision + new
         return Estimate((precision * self.value + new * measured) / total, 1 / total)
 
+    def less(self, known: Array) -> Estimate:
+        """Return the estimate of the numbers less others, which are known exactly."""
+        return replace(self, value=self.value - known)
+
     def turned(self, rotation: Array) -> Estimate:
         """Return the estimate in another orthogonal basis, whose vectors are the columns of `rotation`."""
         known = np.isfinite(self.variance)
@@ -62,23 +69,45 @@ class Estimate:
         """Return the estimate of `factor` times the numbers; a variance never falls so low that its inverse is lost."""
         return Estimate(self.value * factor, np.maximum(self.variance * factor**2, _LEAST_VARIANCE))
 
-    def shrunk(self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float) -> Array:
+    def shrunk(
+        self,
+        popularity: Array,
+        sampling: Array,
+        least_gain: float,
+        least_trend_gain: float,
+        features: Array | None = None,
+    ) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
-        Trend and size of the deviations are found for each column from all items.
+        Trend and size of the deviations are found for each column from all items; so is what features of the items
+        say about deviations from the trend, and how much they are to be trusted.
 
         Args:
             popularity: shape (n_items,), a measure of how often items are rated.
             sampling: variance besides that of the noise: people are many, but not all there could be.
             least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
             least_trend_gain: likewise for the trend; noise alone would make half of the coefficients, 1.5.
+            features: of the items, shape (n_items, F), each with a standard deviation of about 1.
         """
-        likely = self.trends(popularity, sampling, least_trend_gain)
-        deviations, variance = self.value - likely, self.variance + sampling
-        for column, noise in enumerate(variance.T):
-            spread = _spread(deviations[:, column] ** 2, noise, least_gain)
-            likely[:, column] += deviations[:, column] * spread / (spread + noise)
-        return likely
+        likely, variance = self.trends(popularity, sampling, least_trend_gain), self.variance + sampling
+        if features is not None and features.shape[1]:
+            columns = zip((self.value - likely).T, variance.T, strict=True)
+            likely += np.stack([_predicted(features, column, noise) for column, noise in columns], axis=1)
+        deviations = self.value - likely
+        spreads = _spreads(deviations, variance, least_gain)
+        return np.asarray(likely + deviations * spreads / (spreads + variance))
+
+    def stands_out(
+        self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float
+    ) -> NDArray[np.bool_]:
+        """Return which numbers are known: more of what `shrunk` takes for their deviation is signal than noise.
+
+        The arguments are those of `shrunk`.
+        """
+        deviations = self.value - self.trends(popularity, sampling, least_trend_gain)
+        variance = self.variance + sampling
+        spreads = _spreads(deviations, variance, least_gain)
+        return np.asarray((spreads >= variance) & (spreads > 0))
 
     def trends(self, popularity: Array, sampling: Array, least_gain: float) -> Array:
         """Return the trend along popularity of every column, 0 where it may be noise; the arguments are as above."""
@@ -86,6 +115,36 @@ class Estimate:
         for column, noise in enumerate((self.variance + sampling).T):
             trends[:, column] = _trend(popularity, self.value[:, column], noise, least_gain)
         return trends
+
+
+def _predicted(features: Array, deviations: Array, noise: Array) -> Array:
+    """Return what features predict of deviations with noise of different sizes; 0 if it may be chance.
+
+    The prediction is linear, with normal coefficients, and what it leaves over is normal. Both variances are the
+    likeliest ones given all deviations (empirical Bayes), so that features that say little have little influence.
+    """
+    n_features = features.shape[1]
+    scaled = features / math.sqrt(n_features)
+    smallest = float(noise.min())
+    largest = max(float(np.square(deviations).max()), smallest)
+    best, without, coefficients = -math.inf, -math.inf, np.zeros(n_features)
+    for spread in (0.0, *np.exp(np.linspace(math.log(0.01 * smallest), math.log(largest), _FEW_SPREADS))):
+        precision = 1 / (noise + spread)
+        curvatures, basis = np.linalg.eigh(scaled.T @ (precision[:, None] * scaled))
+        curvatures, pulls = np.maximum(curvatures, 0.0), basis.T @ (scaled.T @ (precision * deviations))
+        alone = 0.5 * float(np.log(precision).sum() - (precision * deviations**2).sum())
+        damped = 1 + _STRENGTHS[:, None] * curvatures
+        gains = alone + 0.5 * (_STRENGTHS[:, None] * pulls**2 / damped - np.log(damped)).sum(axis=1)
+        without, found = max(without, alone), int(gains.argmax())
+        if gains[found] > best:
+            best, coefficients = float(gains[found]), basis @ (_STRENGTHS[found] * pulls / damped[found])
+    return np.asarray(scaled @ coefficients) if best > without + _LEAST_PREDICTED_GAIN else np.zeros(len(deviations))
+
+
+def _spreads(deviations: Array, variance: Array, least_gain: float) -> Array:
+    """Return the likeliest variance of the deviations in each column, without the noise in them."""
+    columns = zip(deviations.T, variance.T, strict=True)
+    return np.array([_spread(column**2, noise, least_gain) for column, noise in columns])
 
 
 def _spread(squares: Array, noise: Array, least_gain: float) -> float:

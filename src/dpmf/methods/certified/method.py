@@ -6,8 +6,8 @@ Everything else, from the ledger to the noise, is `certify`, whoever answers.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
 from dpmf.engine.store import AnyRatings
@@ -76,6 +76,23 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
+class Given:
+    """What a run is given that is public, beside its settings.
+
+    Attributes:
+        prepare: takes the public half of a run, and returns it ready.
+        assumptions: what the guarantee rests on, one sentence each.
+        record: what the release says of it, in JSON values.
+        before: the guarantee of a release that this one starts from: the guarantee is that of both.
+    """
+
+    prepare: Callable[[Any], Any] = lambda public: public
+    assumptions: Sequence[str] = ()
+    record: Mapping[str, Any] = field(default_factory=dict)
+    before: Guarantee | None = None
+
+
+@dataclass(frozen=True)
 class CertifiedMethod(Method):
     """A method with a mode that is certified.
 
@@ -139,17 +156,25 @@ class CertifiedMethod(Method):
         """Refuse ratings whose scale or catalogue is not declared."""
         declared(ratings, self.facts()["items_public"], needs_scale=not self.is_implicit)
 
-    def certify(self, ratings: AnyRatings, options: RunOptions) -> Model:
-        """Return a model whose release is certified."""
+    def certify(self, ratings: AnyRatings, options: RunOptions, given: Given | None = None) -> Model:
+        """Return a model whose release is certified.
+
+        Args:
+            ratings, options: of the run.
+            given: what is public beside the settings, if anything is.
+        """
         self.check_declared(ratings)
-        facts = self.facts()
-        public = self.public_half(ratings.catalogue, ratings.scale)
+        facts, given = self.facts(), given or Given()
+        public = given.prepare(self.public_half(ratings.catalogue, ratings.scale))
         more: dict[str, Any] = {"cap": facts.get("cap"), "caps_fits": self.caps_fits, "releases": self.releases}
-        terms = Terms.of(self.label, facts, self.assumptions(ratings.catalogue), **more)
+        assumptions = [*self.assumptions(ratings.catalogue), *given.assumptions]
+        terms = Terms.of(self.label, {**facts, **given.record}, assumptions, **more)
         found = certify(public, ratings, terms, options)
-        about = ratings.catalogue, ratings.scale, self.configuration()
+        if given.before is not None:
+            found = replace(found, guarantee=found.guarantee.after(given.before))
+        about = ratings.catalogue, ratings.scale, {**self.configuration(), **given.record}
         release = with_plan(self.release_of(public, *about, found.guarantee), self, found)
-        return folded(release, ratings, found.history, found.resources)
+        return folded(release, ratings, found.history, found.resources, options.cluster)
 
 
 def budget_of(release: Release, record: PlanRecord) -> Budget:

@@ -34,11 +34,13 @@ class Shape(NamedTuple):
         n_factors: how many factors an item may have.
         biases: whether items have biases; else all are 0.
         n_ranked: how many items the head of a ranking may have; None without a ranking.
+        if_alike: whether there is a ranking only if all items have the same bias.
     """
 
     n_factors: Collection[int]
     biases: bool = True
     n_ranked: Collection[int] | None = None
+    if_alike: bool = False
 
 
 class Expected(NamedTuple):

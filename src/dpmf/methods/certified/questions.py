@@ -90,8 +90,15 @@ class Fit(Protocol):
     def solve(self, rated: Rated, first: int, last: int, fitted: Fitted) -> None:
         """Let people first..last-1 fit their own bias and factors, fitted[i] (out)."""
 
+    @property
+    def unit(self) -> float:
+        """What errors are in, in units of the ratings."""
+
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
-        """Return the squared errors of people first..last-1, summed: a figure for the holder of the data."""
+        """Return the squared errors of people first..last-1, summed: a figure for the holder of the data.
+
+        It is a whole number of small steps, so that the errors of everybody add up to the same in any order.
+        """
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same."""

@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.cluster import Cluster
 from dpmf.engine.grid import checksum_of
 from dpmf.engine.resources import Resources
 from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.base import RunOptions
-from dpmf.methods.certified.answer import RatingsAnswerer
+from dpmf.methods.certified.answer import Answerer, RatingsAnswerer
 from dpmf.methods.certified.conversation import Partner, PublicHalf
 from dpmf.methods.certified.curator import Curator
 from dpmf.methods.certified.personal import personal_epsilons
 from dpmf.methods.certified.staged_run import staged_run
+from dpmf.methods.certified.workers import people_on
 from dpmf.methods.counted import counted_ratings
 from dpmf.methods.snapshots import fingerprint_of, identity_of
 from dpmf.model import EpochRecord
@@ -130,7 +132,7 @@ def certify(
     if not shares.any():
         raise InvalidArgument("there are no ratings to train on: everybody wants to be left out")
     resources = Resources(options.n_threads)
-    if isinstance(ratings, StoredRatings):
+    if isinstance(ratings, StoredRatings) and options.cluster is None:
         sizes = plan.sum_size, plan.working_size
         resources = Resources.for_sums(ratings, plan.most_factors, options.n_threads, *sizes)
 
@@ -142,7 +144,7 @@ def certify(
         run.enter(options.ledger, ratings.name or "release", promised)
         if partner is None:
             mechanism = Mechanism(plan.events(), noise)
-            people = stack.enter_context(_people(ratings, terms, shares, resources.n_threads))
+            people = stack.enter_context(_people(ratings, terms, shares, resources.n_threads, options.cluster))
             asking: Partner = Curator(people, mechanism, plan.budget.neighbours)
         else:
             asking = partner(shares, noise, resources)
@@ -153,10 +155,15 @@ def certify(
 
 @contextlib.contextmanager
 def _people(
-    ratings: AnyRatings, terms: Terms, shares: NDArray[np.float64], n_threads: int
-) -> Iterator[RatingsAnswerer]:
-    """Yield people whose ratings are all here."""
+    ratings: AnyRatings, terms: Terms, shares: NDArray[np.float64], n_threads: int, cluster: Cluster | None
+) -> Iterator[Answerer]:
+    """Yield people whose ratings are all here, or on the workers of a cluster."""
     before, after = (terms.cap, None) if terms.caps_fits else (None, terms.cap)
+    if cluster is not None:
+        assert isinstance(ratings, StoredRatings)
+        with people_on(cluster, ratings, shares, (before, after), terms.seed) as elsewhere:
+            yield elsewhere
+        return
     with counted_ratings(ratings, before, seed=terms.seed) as held:
         yield RatingsAnswerer(held, shares, n_threads, cap=after, seed=terms.seed)
 

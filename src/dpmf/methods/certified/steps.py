@@ -177,8 +177,8 @@ class StepFit:
         solve_people(rated.csr, first, last, self.V, self.c, 0.0, penalties, *fitted)
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
-        """Return the squared errors of people first..last-1, summed, in the ratings' own units."""
-        return self.unit**2 * float(squared_errors(rated.csr, first, last, self.V, self.c, 0.0, *fitted))
+        """Return the squared errors of people first..last-1, summed."""
+        return float(squared_errors(rated.csr, first, last, self.V, self.c, 0.0, *fitted))
 
     def same_as(self, other: Fit) -> bool:
         """Return whether everybody's bias and factors come out the same: items move at every step."""

@@ -31,6 +31,7 @@ from dpmf.methods.ease.plain import fit_plain
 from dpmf.methods.ease.plan import EasePlan
 from dpmf.methods.ease.ranking import ranking_of, ranking_release
 from dpmf.model import Model, Release
+from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.titles import Links, catalogue_links
@@ -110,6 +111,11 @@ class EASE(CertifiedMethod):
         """Whether a user is known by their own ratings alone: always."""
         return True
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster: always, both kinds of runs ask people for sums."""
+        return True
+
     def without_factors(self) -> EASE:
         """Return a run of popularity alone."""
         return replace(self, head=0)
@@ -162,5 +168,5 @@ class EASE(CertifiedMethod):
         """Return the release of what the public half found."""
         assert isinstance(public, PublicEase)
         ranking = ranking_of(public)
-        found = {**configuration, "head": len(ranking.items)}
+        found = {**configuration, "head": len(ranking.items), LEARNT: public.learnt().record()}
         return ranking_release(catalogue, scale, ranking, found, guarantee, implicit=self.is_implicit)

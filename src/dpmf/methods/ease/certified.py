@@ -22,11 +22,12 @@ from dpmf.kernels.item_pairs import Ramp
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Array, Headcount, Noisy
-from dpmf.methods.ease.defaults import LEAST_IN_GROUPED_HEAD, LEAST_IN_HEAD, STEEP
+from dpmf.methods.ease.defaults import ALL_GROUPED_MASS, FEW_LIKES, GROUPED_MASS, LEAST_IN_HEAD
 from dpmf.methods.ease.links import LinkedSums, likely_counts, linked_sums
 from dpmf.methods.ease.plan import LINKS, PAIRS, POPULARITY, USERS, EasePlan, counted_users
 from dpmf.methods.ease.questions import EaseScript, GroupPairs, ItemPairs, LinkedPairs, Positions, Preferences
 from dpmf.methods.ease.shrinkage import Spectrum, full_matrix, shrink_spectrum
+from dpmf.model.learnt import BEYOND, Learnt
 from dpmf.ratings.titles import Links
 
 
@@ -59,7 +60,7 @@ class PublicEase:
         pairs: the triangle of the matrix over the head; None as long as there is none.
         linked: the sums over linked pairs; None as long as there are none.
         grouped_head: ascending positions of the first members of the groups that pairs were measured of.
-        grouped: the triangle of the matrix over these groups; None if there is none.
+        grouped: the sums over pairs of these groups; None if there are none.
     """
 
     plan: EasePlan
@@ -130,18 +131,23 @@ class PublicEase:
         self.counts = self.counts.averaged(counts)
 
     def _groups_say_more(self) -> bool:
-        """Return whether pairs of groups say more than those of the head: of many people, where popularity is flat."""
-        part = self._part_in_head()
-        flat = part < STEEP * len(self.head) / self.plan.n_items
-        return flat and part < LEAST_IN_GROUPED_HEAD and self.plan.pairs_groups(self.n_users) and self._may_replace()
+        """Return whether pairs of groups say more than links, and than the head: there, if a person likes few items."""
+        least = ALL_GROUPED_MASS if self._head_is_small() else GROUPED_MASS
+        enough = self.plan.budget.epsilon * self.n_users >= least
+        return enough and self._typical_likes() < FEW_LIKES and self._may_replace()
 
     def _links_say_more(self) -> bool:
-        """Return whether links say more than the head, which is a small part of what people like."""
-        return self._part_in_head() < LEAST_IN_HEAD and self._may_replace()
+        """Return whether links say more than the head."""
+        return self._head_is_small() and self._may_replace()
 
-    def _part_in_head(self) -> float:
+    def _typical_likes(self) -> float:
+        """Return about how many items a person likes: n of them add √n to the counts, all weights being alike."""
+        return float(self.likely.sum() / self.n_users) ** 2
+
+    def _head_is_small(self) -> bool:
+        """Return whether the head is but a small part of what people like."""
         likely = self.likely
-        return float(likely[self.head].sum() / likely.sum())
+        return float(likely[self.head].sum()) < LEAST_IN_HEAD * float(likely.sum())
 
     def _may_replace(self) -> bool:
         """Return whether pairs of the head may be left out: links have to say something at least."""
@@ -187,6 +193,11 @@ class PublicEase:
             else shrink_spectrum(full_matrix(self.pairs.values, len(self.head)), self.pairs.sd)
         )
 
+    def learnt(self) -> Learnt:
+        """Return what stands out from the noise beside pairs, which the ranking shows."""
+        popular = int(np.count_nonzero(self.counts.values > BEYOND * self.counts.sd))
+        return Learnt(self.plan.n_items, factors=0, pairs=0, popular=popular)
+
     def fit_after(self, stage: Stage) -> None:
         """Return None: people have nothing to fit."""
 
@@ -204,7 +215,8 @@ class PublicEase:
         self.n_users = float(tensors["n_users"][0])
         self.head = self._ascending(tensors["head"])
         self.grouped_head = self._ascending(tensors.get("grouped head", self.head[:0]))  # there was none before
-        sizes = {"counts": self.plan.n_items, "pairs": _triangle(self.head), "grouped": _triangle(self.grouped_head)}
+        n_pairs = len(self.grouped_head) * (len(self.grouped_head) - 1) // 2
+        sizes = {"counts": self.plan.n_items, "pairs": _triangle(self.head), "grouped": n_pairs}
         for name, size in sizes.items():
             if name in tensors and tensors[name].shape != (size,):
                 raise ValueError(f"{name} has the shape {tensors[name].shape}")

@@ -16,10 +16,10 @@ from dpmf.methods.ease.defaults import MOST_HEAD
 from dpmf.methods.ease.item_item import ItemItem, largest_pairs
 from dpmf.methods.ease.links import LinkedSums
 from dpmf.methods.ease.questions import rows_of_groups
-from dpmf.methods.ease.shrinkage import Array, Matrix, full_matrix, shrink_entries
+from dpmf.methods.ease.shrinkage import Array, Matrix, shrink_entries
 
 _RIDGE = 0.1  # of the mean diagonal, added to S_jj: rare items are known badly
-_TRUST = 0.4  # in pairs of groups beside linked pairs: the noise left in them is there for every item of a group
+_TRUST = 0.2  # in pairs of groups beside linked pairs: the noise left in them is there for every item of a group
 _STANDS_OUT = 4.0  # standard deviations of noise: what is estimated from noise alone can be nearly as large
 _ROOT_TWO = 2.0**0.5
 Positions = NDArray[np.int32]
@@ -39,22 +39,25 @@ class Grouped(NamedTuple):
     matrix: Matrix
 
 
-def grouped_sums(triangle: Array, sd: float, groups: Positions, head: Positions, counts: Array) -> Grouped | None:
+def grouped_sums(pairs: Array, sd: float, groups: Positions, head: Positions, counts: Array) -> Grouped | None:
     """Return what is known of pairs of groups; None if nothing stands out from the noise.
 
     Args:
-        triangle: noisy sums over pairs of groups, packed as `unpack_pairs` says.
+        pairs: noisy sums over pairs of groups, as `add_group_pairs` forms them.
         sd: of the noise on each of them.
         groups: of every item, named by the first member.
         head: ascending first members of the groups that were measured.
         counts: above 0: about how much people like every item.
     """
     liked = np.asarray(np.bincount(groups, counts, len(counts)), np.float64)
-    noise = sd / _ROOT_TWO
-    matrix = shrink_entries(full_matrix(triangle, len(head)), noise, liked[head])
+    noise = sd / _ROOT_TWO  # of an element of a symmetric matrix of this Frobenius norm
+    noisy = np.zeros((len(head), len(head)), np.float32)
+    rows, columns = np.tril_indices(len(head), -1)
+    noisy[rows, columns] = noisy[columns, rows] = pairs / _ROOT_TWO
+    matrix = shrink_entries(noisy, noise, liked[head])
     if np.abs(matrix).max(initial=0.0) < _STANDS_OUT * noise:
         return None
-    matrix *= np.float32(liked[head].sum() / liked.sum())  # over the head, y is scaled to length 1 there
+    matrix *= np.float32(liked[head].sum() / liked.sum())  # over the head, pairs are scaled to length 1 there
     return Grouped(rows_of_groups(groups, head), counts / liked[groups], matrix)
 
 

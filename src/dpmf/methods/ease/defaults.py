@@ -1,7 +1,7 @@
 """What the ranking method chooses where nothing was given: from epsilon and the number of people, declared or noisy.
 
-The constants were chosen on MovieLens 100K and Anime, those of links and groups on Anime, whole and with its popularity
-made flat, and on synthetic catalogues of series.
+The constants were chosen on MovieLens 100K and Anime, those of links and groups on Anime, whole, with its popularity
+made flat and with its people cut into short ones, and on synthetic catalogues of series.
 
 >>> [head_size(1.0, n_users, 20_000) for n_users in (500, 5_000, 400_000)]
 [0, 282, 2529]
@@ -21,9 +21,9 @@ _SHARES = (0.0005, 0.1195, 0.0, 0.88)  # of the budget, where no links are measu
 _LINKED_SHARES = (0.0005, 0.25, 0.2, 0.5495)  # where they are
 LEAST_COVERAGE = 0.2  # of a catalogue by close links, from which on they are worth a share of the budget
 LEAST_IN_HEAD = 0.4  # of what people like, below which links are worth more than pairs of the head
-GROUPED_MASS = 80_000.0  # epsilon times people, from which on pairs of groups are worth more than links again
-LEAST_IN_GROUPED_HEAD = 0.7  # the same for pairs of groups, which need many people
-STEEP = 4.0  # if items of the head are this many times as popular as all are on average, their pairs are worth more
+FEW_LIKES = 25.0  # of a person: if they are fewer, pairs of groups are worth more than those of the head
+GROUPED_MASS = 8_000.0  # epsilon times people, below which pairs of groups are noise
+ALL_GROUPED_MASS = 80_000.0  # and from which on they are worth more than links, however little the head is
 _HEAD = 4.0  # times the root of epsilon times people
 _QUARTER = 0.25  # up the scale: where ratings begin to count; the highest counts in full
 _COUNTS = Ramp(-4.0, 4.0, counts=True)  # half of 1 + log2(count) / 4, and no more from 16 on: see benchmarks/counts.py

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dpmf.errors import InvalidArgument
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.script import Crowd
-from dpmf.methods.ease.defaults import GROUPED_MASS, MOST_HEAD, RELEASES, head_size, shares_of
+from dpmf.methods.ease.defaults import MOST_HEAD, RELEASES, head_size, shares_of
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.calibration import Part, gaussian_events
 
@@ -57,10 +57,6 @@ class EasePlan(Plan):
     def head_for(self, n_users: float) -> int:
         """Return the number of items in the head for a noisy count of people."""
         return head_size(self.budget.epsilon, n_users, self.n_items) if self.head is None else self.most_head
-
-    def pairs_groups(self, n_users: float) -> bool:
-        """Return whether pairs of groups would be measured, of a catalogue with a small head."""
-        return self.budget.epsilon * n_users >= GROUPED_MASS
 
     def released_heads(self, headcount: float | None) -> Collection[int]:
         """Return how many items may be in the head of a release, given the number of users as released, if it was.

@@ -112,8 +112,8 @@ class GroupPairs(Question):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the sum: the triangle of a symmetric matrix."""
-        return (len(self.head) * (len(self.head) + 1) // 2,)
+        """Of the sum: every pair once."""
+        return (len(self.head) * (len(self.head) - 1) // 2,)
 
     @property
     def reach(self) -> float:
@@ -126,7 +126,7 @@ class GroupPairs(Question):
         return rows_of_groups(self.groups, self.head)
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
-        """Add products of everybody's weights of groups, scaled to length 1 over the head, to sums (out)."""
+        """Add products of everybody's weights of groups, scaled to length 1 over pairs of the head, to sums (out)."""
         csr, size = people.counted.csr, len(self.head)
         add_group_pairs(csr, first, last, self.ramp, self.places, size, people.shares, steps, sums)
 

@@ -20,13 +20,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.plan import ALSPlan
+from dpmf.methods.als.popularity import with_columns
 from dpmf.methods.base import RunOptions
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.certified.planned import Shape
@@ -37,9 +36,11 @@ from dpmf.methods.joint.certified import PublicJoint
 from dpmf.methods.joint.defaults import LEAST_SHARE, MEASURED_FACTORS, MOST_GIVEN, ranking_share
 from dpmf.methods.joint.plan import JointPlan
 from dpmf.model import Model, Release
+from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.calibration import part_of
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.features import features_of
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class Joint(CertifiedMethod):
         if crowd is not None:
             rule = rule.settled(left.epsilon, crowd.n_users)
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, left, crowd
-        second = PublicALS(ALSPlan(*facts, known=known, given=given), scale, catalogue.ids.keys, self.seed)
+        plan = ALSPlan(*facts, known=known, given=given)
+        second = PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue))
         return PublicJoint(JointPlan(first.plan, second.plan, self.facts()["share"], self.budget), first, second)
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
@@ -184,14 +186,12 @@ class Joint(CertifiedMethod):
         rated = rating_model.release_of(public.ratings, *facts)
         # Where people are told of factors their number is fixed, and those that nobody found are 0.
         rated = replace(rated, item_factors=rated.item_factors[:, rated.item_factors.any(axis=0)])
-        return combined(rated, ranking.release_of(public.ranking, *facts), configuration)
+        release = combined(rated, ranking.release_of(public.ranking, *facts), configuration)
+        learnt = replace(public.ratings.learnt(), popular=public.ranking.learnt().popular)
+        return replace(release, configuration={**release.configuration, LEARNT: learnt.record()}, guarantee=guarantee)
 
 
 def combined(rated: Release, ranked: Release, configuration: Mapping[str, Any]) -> Release:
     """Return one release of a rating model and a ranking."""
     found = {"n_factors": rated.n_factors, "head": ranked.configuration["head"]}
-    factors = rated.item_factors
-    if not factors.shape[1] and not rated.item_biases.any():
-        # All items are alike: without a column, though it says nothing, there would seem to be no rating model.
-        factors = np.zeros((len(rated.items), 1), np.float32)
-    return replace(rated, item_factors=factors, ranking=ranked.ranking, configuration={**configuration, **found})
+    return replace(with_columns(rated), ranking=ranked.ranking, configuration={**configuration, **found})

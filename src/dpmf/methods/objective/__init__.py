@@ -8,7 +8,7 @@ themselves (`dpmf.methods.objective.certified`). Without a finite epsilon nothin
 descent with quick steps, and "paper" the published fit without noise.
 
 >>> import math
->>> from dpmf.ratings import Ratings
+>>> from dpmf.ratings import Ratings, Scale
 >>> ratings = Ratings.of([1, 1, 2, 2], [1, 2, 1, 2], [5, 1, 4, 2], scale=(1, 5))
 >>> model = ObjectivePerturbation(n_factors=2, n_epochs=5, budget=Budget(math.inf)).fit(ratings, n_threads=1)
 >>> len(model.history)
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.cluster import Ray
 from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
@@ -39,7 +40,7 @@ from dpmf.privacy import Budget
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.guarantee import rounded_up
 from dpmf.privacy.ledger import Ledger
-from dpmf.ratings import Ratings
+from dpmf.ratings import Ratings, Scale
 
 MOST_FACTORS, MOST_EPOCHS = 1 << 16, 1 << 20
 LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e9  # beyond them noise, or the lack of it, is all there is
@@ -199,19 +200,23 @@ class ObjectivePerturbation(Method):
 
     def fit(
         self,
-        ratings: AnyRatings,
+        ratings: AnyRatings | Any,
         *,
+        scale: Scale | tuple[float, float] | None = None,
+        items: Any = None,
+        columns: Mapping[str, str | int | None] | None = None,
         n_threads: int | None = None,
         callbacks: Iterable[Callback] = (),
         checkpoint: Checkpoint | None = None,
         user_budgets: Mapping[Any, float] | None = None,
         ledger: Ledger | None = None,
+        executor: Ray | None = None,
         profiles: Profiles | None = None,
     ) -> Model:
         """Train on ratings.
 
         Args:
-            ratings, n_threads, callbacks, checkpoint, ledger: as in `Method.fit`.
+            ratings, scale, items, columns, n_threads, callbacks, checkpoint, ledger, executor: as in `Method.fit`.
             user_budgets: refused: what is protected is a rating, not a person.
             profiles: factors of users, which mode "certified" needs and nothing else takes.
         """
@@ -227,7 +232,8 @@ class ObjectivePerturbation(Method):
                 "profiles are for a certified run: leave them out, or give a finite epsilon and no mode"
             )
         options = RunOptions(thread_count(n_threads), tuple(callbacks), checkpoint, None, ledger)
-        return self._checked(ratings, options, profiles)
+        taken = self._taken(ratings, scale=scale, items=items, columns=columns)
+        return self._run(taken, options, n_threads, executor, profiles)
 
     def _train(self, ratings: AnyRatings, options: RunOptions, profiles: Profiles | None = None) -> Model:
         if self.kind == "certified":

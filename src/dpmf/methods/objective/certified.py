@@ -253,7 +253,7 @@ def fit_certified(method: ObjectivePerturbation, ratings: AnyRatings, profiles: 
     about = {"releases": RELEASES, "personal": profiles.personal}
     found = certify(public, ratings, Terms.of("certified objective", settings, assumptions, **about), options)
     release = learner.release_of(public, ratings.catalogue, ratings.scale, learner.configuration(), found.guarantee)
-    return folded(with_plan(release, learner, found), ratings, found.history, found.resources)
+    return folded(with_plan(release, learner, found), ratings, found.history, found.resources, options.cluster)
 
 
 def expected_of(method: ObjectivePerturbation, n_factors: int, release: Release, record: PlanRecord) -> Expected:

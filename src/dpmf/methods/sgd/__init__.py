@@ -18,8 +18,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.cluster import Cluster
 from dpmf.engine.grid import BlockGrid
 from dpmf.engine.resources import Resources
 from dpmf.engine.store import AnyRatings, StoredRatings, counts_of
@@ -106,8 +108,17 @@ class SGD(Method):
         """The fraction of the ratings that it learns from; the rest is for validation."""
         return 1 - self.validation
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster: always."""
+        return True
+
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
-        return self.chosen_for(ratings)._fit(ratings, options.n_threads, options.callbacks, options.checkpoint)
+        chosen = self.chosen_for(ratings)
+        if options.cluster is not None:
+            assert isinstance(ratings, StoredRatings)
+            return chosen._fit_on(options.cluster, ratings, options)
+        return chosen._fit(ratings, options.n_threads, options.callbacks, options.checkpoint)
 
     def chosen_for(self, ratings: Ratings | StoredRatings) -> SGD:
         """Return the same configuration with open settings chosen to fit these ratings."""
@@ -174,27 +185,46 @@ class SGD(Method):
             ratings.user_ids.keys,
             ratings.catalogue.ids.keys,
             n_factors=self.n_factors,
-            sd=math.sqrt(self.initial_sd * unit) / self.n_factors**0.25,
+            sd=self._start_sd(unit),
             unit=unit,
             seed=self.seed,
             packed=self.storage == "bfloat16",
             user_folder=resources.user_folder,
         )
 
-    def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
+    def _start_sd(self, unit: float) -> float:
+        sd: float = math.sqrt(self.initial_sd * unit) / self.n_factors**0.25
+        return sd
+
+    def _fit_on(self, cluster: Cluster, ratings: StoredRatings, options: RunOptions) -> Model:
+        """Train on the workers of a cluster."""
+        from dpmf.methods.sgd.spread import descend_on
+
+        if self.validation:
+            raise InvalidArgument("validation needs the ratings in memory: leave it out on a cluster")
+        unit = unit_of(ratings.scale)
+        found = descend_on(self, ratings, options, cluster, self._start_sd(unit), unit)
+        release = self._release(ratings, ratings.blocks.mean, found.factors, found.biases)
+        return Model.without_users(release, found.history)
+
+    def _release(
+        self, ratings: AnyRatings, mean: float, factors: NDArray[np.float32], biases: NDArray[np.float32]
+    ) -> Release:
         penalty = self.resolve().regularization
-        user_factors, user_biases = state.user_side()
-        item_factors, item_biases = state.item_side()
-        release = Release(
+        return Release(
             items=ratings.catalogue,
             scale=ratings.scale,
-            mean=state.grid.mean,
-            item_factors=item_factors,
-            item_biases=item_biases,
+            mean=mean,
+            item_factors=factors,
+            item_biases=biases,
             # SGD applies the penalty once per rating, so a person's own fit does the same.
-            ridge=Ridge(bias=penalty, factors=penalty * state.unit, exponent=1.0),
+            ridge=Ridge(bias=penalty, factors=penalty * unit_of(ratings.scale), exponent=1.0),
             configuration=self.configuration(),
             guarantee=Guarantee.none(),
         )
+
+    def _model(self, ratings: Ratings | StoredRatings, state: Descent, history: tuple[EpochRecord, ...]) -> Model:
+        user_factors, user_biases = state.user_side()
+        release = self._release(ratings, state.grid.mean, *state.item_side())
         seen = ratings.seen() if isinstance(ratings, StoredRatings) else (ratings.indptr, ratings.items)
         return Model(release, ratings.user_ids, user_factors, user_biases, *seen, history)

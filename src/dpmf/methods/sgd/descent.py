@@ -68,6 +68,29 @@ def visit_block(block: Block, users: UserStrip, items: ItemTier, constants: Cons
     return sgd_block(*block, table, users.U, items.V, users.b, items.c, step, seeds[place])
 
 
+def constants_of(
+    grid: BlockGrid | BlockFile, epoch: int, rate: float, regularization: float, *, unit: float, seed: int
+) -> Constants:
+    """Return what all blocks of an epoch share; arguments as those of `Descent`."""
+    size = grid.size
+    step = Step.of(grid.mean, rate, regularization, unit)
+    seeds = mix(stream_key(seed, f"rounding in epoch {epoch}") + np.arange(size * size, dtype=np.uint64))
+    return Constants(grid.table, step, seeds.reshape(size, size))
+
+
+def record_of(results: NDArray[np.float64], n_ratings: int, epoch: int, rate: float, seconds: float) -> EpochRecord:
+    """Return the record of an epoch, given the squared errors of all blocks; refuse one that diverged."""
+    squared = float(results.sum())
+    if not math.isfinite(squared):
+        raise DpmfError(f"training diverged in epoch {epoch} at learning rate {rate:g}: use a smaller learning_rate")
+    return EpochRecord(epoch, seconds, math.sqrt(squared / n_ratings))
+
+
+def row_multiple(packed: bool) -> int:
+    """Return what the number of columns of all rows is a multiple of, if item factors are in 16 bits, and if not."""
+    return 2 * FLOATS_PER_LINE if packed else FLOATS_PER_LINE
+
+
 @dataclass(eq=False)
 class Descent:
     """The parameters and the ratings they are trained on, in the grid's numbering.
@@ -117,7 +140,7 @@ class Descent:
             packed: whether item factors are stored in sixteen bits.
             user_folder: a folder on whose disk user factors are stored; in memory unless given.
         """
-        multiple = 2 * FLOATS_PER_LINE if packed else FLOATS_PER_LINE
+        multiple = row_multiple(packed)
         layout, n_users, n_items = grid.layout, len(user_keys), len(item_keys)
         mapped = None if user_folder is None else MappedRows(user_folder, (n_users, padded(n_factors, multiple)))
         U = factor_rows(n_users, n_factors, multiple) if mapped is None else mapped.array
@@ -129,29 +152,21 @@ class Descent:
         V = factor_rows(n_items, n_factors, multiple)
         fill_randomly(stream_key(seed, "item factors"), item_keys[layout.item_order], n_factors, sd, V)
         b, c = np.zeros(n_users, np.float32), np.zeros(n_items, np.float32)
-        return cls(grid, U, _packed(V) if packed else V, b, c, n_factors, unit, seed, mapped)
+        return cls(grid, U, packed_rows(V) if packed else V, b, c, n_factors, unit, seed, mapped)
 
     def run_epoch(self, epoch: int, rate: float, regularization: float, executor: Executor) -> EpochRecord:
         """Visit every rating once."""
-        size = self.grid.size
-        step = Step.of(self.grid.mean, rate, regularization, self.unit)
-        seeds = mix(stream_key(self.seed, f"rounding in epoch {epoch}") + np.arange(size * size, dtype=np.uint64))
         described = Epoch(
             visit_block,
             [UserStrip(self.U[rows], self.b[rows]) for rows in self.grid.layout.strips],
             [ItemTier(self.V[rows], self.c[rows]) for rows in self.grid.layout.tiers],
-            Constants(self.grid.table, step, seeds.reshape(size, size)),
-            first_tier_of(self.seed, epoch, size),
+            constants_of(self.grid, epoch, rate, regularization, unit=self.unit, seed=self.seed),
+            first_tier_of(self.seed, epoch, self.grid.size),
             self.put_away,
         )
         began = time.perf_counter()
-        squared = float(executor.run(described, self.grid).sum())
-        seconds = time.perf_counter() - began
-        if not math.isfinite(squared):
-            raise DpmfError(
-                f"training diverged in epoch {epoch} at learning rate {rate:g}: use a smaller learning_rate"
-            )
-        return EpochRecord(epoch, seconds, math.sqrt(squared / len(self.grid)))
+        results = executor.run(described, self.grid)
+        return record_of(results, len(self.grid), epoch, rate, time.perf_counter() - began)
 
     def put_away(self, strip: int) -> None:
         """Let the user factors of a strip leave memory, if they are on disk."""
@@ -186,7 +201,7 @@ class Descent:
         """Return factors, shape (n_users, K), and biases of users by their positions in the ratings."""
         order = self.grid.layout.user_order
         if self.mapped is None:
-            return _restored(self.U[:, : self.n_factors], self.b, order)
+            return in_order_of_ids(self.U[:, : self.n_factors], self.b, order)
         result = MappedRows(self.mapped.folder, (len(self.U), self.n_factors))
         biases = np.empty(len(order), np.float32)
         biases[order] = self.b
@@ -201,18 +216,20 @@ class Descent:
 
     def item_side(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return factors, shape (n_items, K), and biases of items by their positions in the ratings."""
-        return _restored(self.item_factors[:, : self.n_factors], self.c, self.grid.layout.item_order)
+        return in_order_of_ids(self.item_factors[:, : self.n_factors], self.c, self.grid.layout.item_order)
 
 
-def _packed(V: NDArray[np.float32]) -> NDArray[np.uint32]:
+def packed_rows(V: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return rows of factors in 16 bits."""
     words = factor_rows(len(V), V.shape[1] // 2).view(np.uint32)
     words[:] = pack(V)
     return words
 
 
-def _restored(
+def in_order_of_ids(
     factors: NDArray[np.float32], biases: NDArray[np.float32], order: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return factors and biases by their positions in the ratings, given those in the grid's numbering."""
     there, those = np.empty(factors.shape, np.float32), np.empty(biases.shape, np.float32)
     there[order], those[order] = factors, biases
     return there, those

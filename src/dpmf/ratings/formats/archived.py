@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpmf.errors import InvalidRatings
 from dpmf.files import scratch_folder
 from dpmf.ratings.archive import archive_of, extract, members
 from dpmf.ratings.formats import Format, Sizes, file_formats
@@ -38,7 +39,10 @@ def unpacked(location: Location) -> Iterator[Location]:
         folder = scratch / place.stem
         folder.mkdir()
         paths = extract(place, chosen, folder)
-        yield locate(paths[0] if name or len(paths) == 1 else folder, location.options)
+        try:
+            yield locate(paths[0] if name or len(paths) == 1 else folder, location.options)
+        except InvalidRatings as error:  # which names a file that only this process can see
+            raise InvalidRatings(str(error).replace(str(folder), str(place))) from None
 
 
 def _read(location: Location) -> Ratings:

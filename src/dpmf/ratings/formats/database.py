@@ -68,4 +68,6 @@ def _in_one_line(complaint: str) -> str:
         return "its lines do not all end in the same way, or a quote is not closed"
     lines = [line.strip() for line in re.split(r"\n\s*(?:Possible|LINE \d)", complaint)[0].splitlines() if line.strip()]
     place = re.search(r"CSV Error on Line: (\d+)", lines[0])
-    return f"line {place[1]}: {lines[-1]}" if place else " ".join(lines).removeprefix("Invalid Input Error: ")
+    if place:
+        return f"line {place[1]}: {lines[-1].rstrip('.')}; `dpmf data describe` finds encoding, quotes and escapes"
+    return " ".join(lines).removeprefix("Invalid Input Error: ")

@@ -168,5 +168,8 @@ FORMAT = Format(
     read=_read,
     sizes=estimate_sizes,
     stream=_stream,
-    file_names=("ratings.csv", "ratings.dat", "u.data"),
+    file_names=(
+        *("ratings.csv", "ratings.dat", "u.data", "BX-Book-Ratings.csv", "user_artists.dat"),
+        "ydata-ymusic-rating-study-*-train.txt",
+    ),
 )

@@ -30,7 +30,7 @@ def delimiters_in(path: Path, line: str, least: int) -> list[str]:
     """Return what may separate the columns, of which there are `least` at the least; the likeliest comes first."""
     if found := [delimiter for delimiter in _DELIMITERS if line.count(delimiter) >= least - 1]:
         return found
-    few = {2: "one column", 3: "fewer than three columns; without ratings, take feedback as implicit"}[least]
+    few = {2: "one column", 3: "fewer than three columns; without ratings, say feedback='implicit'"}[least]
     raise InvalidRatings(f"{path} is not a table of ratings: its first line has {few}")
 
 
@@ -50,8 +50,8 @@ def has_header_by_name(path: Path) -> bool:
 def check_header(path: Path, *, header: bool, fits: bool) -> None:
     """Refuse a first line that does not look like what it should be."""
     if not fits:
-        told = "should name the columns" if header else "should be a rating"
-        raise InvalidRatings(f"the first line of {path} {told}, and does not: say header=True or header=False")
+        told = "should name the columns, and does not" if header else "should be a rating, and is not"
+        raise InvalidRatings(f"the first line of {path} {told}: say header=True or header=False")
 
 
 def is_number(text: str) -> bool:

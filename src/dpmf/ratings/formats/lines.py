@@ -36,12 +36,21 @@ from dpmf.ratings.table import Scale
 
 logger = logging.getLogger(__name__)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NO_RATING = ", or, if it is a value that means no rating, missing=VALUE"
 _SHOWN = 3  # of the rows that are skipped
 Judge = Callable[[int, list[str]], Iterable[Sequence[str]]]  # of the number of a line below the header, and its fields
 
 
 class BadRow(InvalidRatings):
-    """A line that is no row of ratings."""
+    """A line that is no row of ratings.
+
+    Attributes:
+        hint: what else there is to do than to fix it or to skip it; "" for nothing.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True)
@@ -67,14 +76,15 @@ class TextLayout:
         try:
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding)
         except UnicodeDecodeError:
-            raise BadRow(f"not {self.encoding} text") from None
+            raise BadRow(f"not {self.encoding} text", ", or give its encoding=…") from None
         if len(self.delimiter) > 1:
             fields = text.split(self.delimiter)
         else:
             try:
                 rows = list(csv.reader([text], delimiter=self.delimiter, escapechar=self.escape, strict=True))
             except (csv.Error, TypeError, ValueError):
-                raise BadRow("a quote that is not closed, or inside a field") from None
+                hint = "" if self.escape else ", or, if a backslash stands before quotes in it, escape='\\'"
+                raise BadRow("a quote that is not closed, or inside a field", hint) from None
             fields = rows[0] if rows else []
         if len(fields) != self.count and (self.exact or len(fields) < self.count):
             raise BadRow(f"{len(fields)} columns instead of {self.count}")
@@ -116,10 +126,8 @@ def rewritten(path: Path, layout: TextLayout, judge: Judge, *, header: bool, ski
                     writer.writerows(judge(number - int(header), layout.fields(line)) if line.strip() else ())
                 except BadRow as error:
                     if not skip:
-                        raise InvalidRatings(
-                            f"{path} line {number} has {error}: fix it, or say bad_rows='skip', or, if it is a value "
-                            "that means no rating, missing=VALUE"
-                        ) from None
+                        how = f"fix it, or say bad_rows='skip'{error.hint}"
+                        raise InvalidRatings(f"{path} line {number} has {error}: {how}") from None
                     n_bad += 1
                     if n_bad <= _SHOWN:
                         bad.append(f"line {number} has {error}")
@@ -177,7 +185,12 @@ def wide_judge(user: int | None, items: Mapping[int, str], missing: float | None
         found = []
         for place, item in items.items():
             if (text := fields[place].strip()) and not _is_missing(_number(text), missing):
-                _check_value(text, scale, missing, counts=False)
+                try:
+                    _check_value(text, scale, missing, counts=False)
+                except BadRow as error:
+                    if place == 0 and error.hint:
+                        error.hint += ", or, if the first column is no item, leading=1"
+                    raise
                 found.append((who, item, text))
         return found
 
@@ -204,11 +217,11 @@ def _check_value(text: str, scale: Scale | None, missing: float | None, *, count
     if _is_missing(number, missing):
         return
     if not np.isfinite(number):
-        raise BadRow("a rating that is too large")
+        raise BadRow("a rating that is too large", _NO_RATING)
     if counts and number <= 0:
         raise BadRow("a count that is not above 0")
     if scale is not None and not scale.lo <= number <= scale.hi:
-        raise BadRow(f"a rating off the scale {scale}")
+        raise BadRow(f"a rating off the scale {scale}", _NO_RATING)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from dpmf.errors import InvalidArgument, InvalidRatings
 ROLES = ("user", "item", "rating", "timestamp", "count")
 _IN_ORDER = ROLES[:4]  # of columns without names
 _MOST_UNNAMED = len(_IN_ORDER)
+_MOST_LISTED = 12
 _USUAL_NAMES = {
     "user": ("user", "userid", "uid", "reviewerid"),
     "item": (
@@ -62,11 +63,16 @@ def find_columns(
         if place is None or not 0 <= place < count:
             if (role == "timestamp" or (role == "rating" and unrated)) and role not in wanted:
                 continue
-            have = ", ".join(names) if names is not None else f"{count} unnamed columns"
+            have = listed_names(names) if names is not None else f"{count} unnamed columns"
             asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
             raise InvalidRatings(f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}")
         places[role] = place
     return places
+
+
+def listed_names(names: list[str]) -> str:
+    """Return names of columns for a message; of a matrix with an item a column, the first of them."""
+    return ", ".join(names[:_MOST_LISTED]) + (f", … ({len(names):,} columns)" if len(names) > _MOST_LISTED else "")
 
 
 def check_unnamed(path: Path | str, count: int) -> None:

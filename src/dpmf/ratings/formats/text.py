@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 _BYTES_PER_LINE = 6  # at least
 _PACKING = 10  # how much smaller a packed file may be
+_NO_TEXT = {  # by how they begin: what they are, and what to do with them
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel: save it as CSV",
+    b"PK\x03\x04": "a workbook or a zip archive: save the one as CSV, and call the other .zip",
+    b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
+    b"7z\xbc\xaf": "an archive of 7-Zip: unpack it, or make it a .zip",
+    b"Rar!\x1a": "an archive of RAR: unpack it, or make it a .zip",
+    b"BZh91AY&": "packed by bzip2: unpack it, or pack it as .gz",
+    b"\xfd7zXZ": "packed by xz: unpack it, or pack it as .gz",
+}
 
 
 def is_packed(path: Path) -> bool:
@@ -23,6 +32,7 @@ def is_packed(path: Path) -> bool:
 
 def first_line(path: Path, encoding: str = "utf-8") -> str:
     """Return the first line of a text file, unpacked if need be."""
+    refuse_binary(path)
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     opener: Any = gzip.open if is_packed(path) else open
     try:
@@ -35,6 +45,18 @@ def first_line(path: Path, encoding: str = "utf-8") -> str:
     if "\0" in line:
         raise InvalidRatings(f"{path} is not UTF-8 text: save it as such, or name its format")
     return line.rstrip("\r\n")
+
+
+def refuse_binary(path: Path) -> None:
+    """Refuse files of a few kinds that are no text, whose columns would otherwise be looked for."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(8)
+    except OSError as error:
+        raise InvalidRatings(f"cannot read {path}: {error}") from None
+    for mark, kind in _NO_TEXT.items():
+        if begins.startswith(mark):
+            raise InvalidRatings(f"{path} is {kind}")
 
 
 def estimate_sizes(location: Location) -> Sizes:

@@ -207,13 +207,31 @@ class RatingsOnDisk:
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
-        begin = 0
+        return self._pieces(range(len(self.checksums)))
+
+    def between(self, first: int, last: int) -> Iterator[Ratings]:
+        """Yield the ratings of users first..last-1 in the order of `user_ids.hash_order`, some users at a time."""
+        numbers = range(
+            int(np.searchsorted(self.piece_starts, first, "right")) - 1,
+            int(np.searchsorted(self.piece_starts, last, "left")),
+        )
+        for number, piece in zip(numbers, self._pieces(numbers), strict=True):
+            start = int(self.piece_starts[number])
+            chosen = np.arange(max(first - start, 0), min(last - start, piece.n_users))
+            yield piece if len(chosen) == piece.n_users else select_users(piece, chosen)
+
+    def _pieces(self, numbers: range) -> Iterator[Ratings]:
+        """Yield consecutive pieces."""
+        begin = int(self.counts[: self.piece_starts[numbers.start]].sum())
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context((self.folder / f"{name}.bin").open("rb", buffering=0))
                 for name in self._columns
             }
-            for number, (first, last) in enumerate(pairwise(self.piece_starts.tolist())):
+            for name, file in files.items():
+                file.seek(begin * _COLUMNS[name].itemsize)
+            for number in numbers:
+                first, last = self.piece_starts[number : number + 2].tolist()
                 indptr = np.concatenate([[0], np.cumsum(self.counts[first:last])])
                 columns = {name: _read(file, int(indptr[-1]), _COLUMNS[name]) for name, file in files.items()}
                 if _checksum(columns.values()) != self.checksums[number]:

@@ -1,26 +1,34 @@
 // Where a place of the map is on the screen.
 
 const MOST = 40; // times
+const LEFT_OUT = 0.003; // share of the items, on each side
 
-/** Return how far the map reaches along both axes: nearly all items, since a few outliers would leave it empty. */
-export function reachOf({ places, width, n }) {
+/**
+ * Return [middle, reach] along both axes: of nearly all items, since a few outliers would leave the map empty, and of
+ * the point where one's taste begins.
+ */
+export function extentOf({ places, width, n, mapped }) {
   return [0, 1].map((axis) => {
-    if (axis >= width) return 1;
-    const distances = Float32Array.from({ length: n }, (_, item) => Math.abs(places[item * width + axis])).sort();
-    return distances[Math.floor(0.995 * (n - 1))] * 1.12 || 1;
+    if (axis >= width) return [0, 1];
+    const found = [];
+    for (let item = 0; item < n; item++) if (mapped[item]) found.push(places[item * width + axis]);
+    const sorted = Float32Array.from(found).sort();
+    const skipped = Math.floor(LEFT_OUT * sorted.length);
+    const [least, most] = [Math.min(0, sorted[skipped]), Math.max(0, sorted.at(-1 - skipped))];
+    return [(least + most) / 2, ((most - least) / 2) * 1.12 || 1];
   });
 }
 
 export const clamped = (value, least, most) => Math.max(least, Math.min(most, value));
 
 /** Return a camera that looks at the whole map, both directions to the same scale. */
-export function makeCamera([reachX, reachY]) {
-  let [width, height, scale, x, y] = [1, 1, 1, 0, 0];
+export function makeCamera([[middleX, reachX], [middleY, reachY]]) {
+  let [width, height, scale, x, y] = [1, 1, 1, middleX, middleY];
   const unit = () => (scale * Math.min(width / reachX, height / reachY)) / 2;
   const hold = () => {
     const roam = 1 - 1 / scale;
-    x = clamped(x, -reachX * roam, reachX * roam);
-    y = clamped(y, -reachY * roam, reachY * roam);
+    x = clamped(x, middleX - reachX * roam, middleX + reachX * roam);
+    y = clamped(y, middleY - reachY * roam, middleY + reachY * roam);
   };
   return {
     fit(newWidth, newHeight) {

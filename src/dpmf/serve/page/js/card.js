@@ -4,14 +4,18 @@ import { emblem } from "./emblem.js";
 import { h, icon } from "./dom.js";
 import { ratingControl } from "./rating.js";
 
-/** Return {element, position, update}; `update(reason)` shows the present score and the item that pushes it most. */
-export function makeCard(app, position) {
+/**
+ * Return {element, position, update}; `update({reason, follows})` shows the present score and the item that pushes it most,
+ * or that it follows by popularity.
+ * @param {Element} [action] what stands beside the control, in place of "Why?"
+ */
+export function makeCard(app, position, action = whyButton(app, position)) {
   const { catalogue, scale } = app;
   const title = catalogue.titles[position];
   const control = ratingControl(app, position);
   const score = h("span.number", {});
   const scoreLine = h("p.score", {});
-  const scoreWords = h("span.hidden", {});
+  const scoreWords = h("span.caption", {}, scale.implicit ? "score" : "expected");
   const because = h("p.because", {});
   const details = h(
     "button.title",
@@ -24,12 +28,10 @@ export function makeCard(app, position) {
     h("div.top", {}, emblem(app, position), h("div.names", {}, h("h3", {}, details), genreTags(app, position)),
       scoreLine),
     because,
-    h("div.bottom", {}, control.element,
-      h("button.why", { type: "button", "aria-haspopup": "dialog", "aria-label": `Why ${title}?`, onclick: () => app.openItem(position) },
-        "Why?", icon("arrow"))),
+    h("div.bottom", {}, control.element, action),
   );
-  scoreLine.append(scoreWords, score);
-  function update(reason) {
+  scoreLine.append(score, scoreWords);
+  function update({ reason, follows }) {
     control.sync();
     const rated = app.store.get(position) !== null;
     element.classList.toggle("rated", rated);
@@ -38,15 +40,20 @@ export function makeCard(app, position) {
       score.textContent = scale.show(app.scores[position]);
       score.style.setProperty("--share", scale.share(app.scores[position]));
     }
-    scoreWords.textContent = scale.implicit ? "Score " : "Expected rating ";
-    because.replaceChildren(...reasonWords(app, rated, reason));
+    because.replaceChildren(...reasonWords(app, { rated, reason, follows }));
   }
   return { element, position, update };
 }
 
-function reasonWords(app, rated, reason) {
+function whyButton(app, position) {
+  const said = { type: "button", "aria-haspopup": "dialog", "aria-label": `Why ${app.catalogue.titles[position]}?` };
+  return h("button.why", { ...said, onclick: () => app.openItem(position) }, "Why?", icon("arrow"));
+}
+
+function reasonWords(app, { rated, reason, follows }) {
   if (rated) return [h("span", {}, app.scale.implicit ? "Among what you have" : "You have rated this")];
-  if (reason === null || reason === undefined) return [];
+  if (follows) return ["By popularity: nothing links it to what you like"];
+  if (reason === null) return [];
   const value = app.scale.implicit ? "" : ` (${app.scale.showRating(app.store.get(reason) ?? 0)})`;
   return ["Mostly because of ", h("b", {}, app.catalogue.titles[reason]), value];
 }

@@ -1,8 +1,13 @@
 // Draws the map on a canvas: items, what somebody rated, what is recommended, and their taste.
 
+import { clamped } from "./camera.js";
 import { colour, genreColour } from "./colours.js";
+import { makeLabels } from "./labels.js";
 
 const LABELLED = 6;
+const MARK = 8; // pixels from the middle of a ring or a star that no text may cover
+const MARGIN = 18; // pixels between the arrow and the edge
+const SHORTEST = 36; // arrow, in pixels
 
 /** Draw everything. `chosen` is an item or null; `only` the place of a genre or null. */
 export function drawMap(canvas, app, camera, { chosen, only }) {
@@ -17,17 +22,19 @@ export function drawMap(canvas, app, camera, { chosen, only }) {
   context.clearRect(0, 0, width, height);
   const { places, width: axes, n } = app.map;
   const at = (item) => camera.toScreen(places[item * axes], axes > 1 ? places[item * axes + 1] : 0);
+  const isMapped = (item) => app.map.mapped[item] === 1;
   drawCross(context, camera, width, height);
   drawItems(context, app, at, n, only, width, height);
-  const taken = [];
-  const rated = app.store.used().map((entry) => entry.position);
+  const rated = app.store.used().map((entry) => entry.position).filter(isMapped);
   for (const item of rated) ring(context, at(item), 5.5, colour("ink"), 2);
-  const best = app.store.used().length ? app.best.slice(0, LABELLED).map((one) => one.item) : [];
+  const best = app.store.used().length ? app.best.slice(0, LABELLED).map((one) => one.item).filter(isMapped) : [];
   for (const item of best) star(context, at(item), colour("accent"));
-  drawTaste(context, app, camera, taken);
+  const labels = makeLabels(context, width, height);
+  for (const item of [...rated, ...best]) labels.keepFree(...at(item), MARK);
+  drawTaste(context, app, camera, labels, width, height);
   context.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
-  for (const item of best) label(context, app.catalogue.titles[item], at(item), colour("accent"), taken, width);
-  for (const item of rated.slice(-LABELLED)) label(context, app.catalogue.titles[item], at(item), colour("ink"), taken, width);
+  for (const item of best) labels.write(app.catalogue.titles[item], at(item), colour("accent"));
+  for (const item of rated.slice(-LABELLED)) labels.write(app.catalogue.titles[item], at(item), colour("ink"));
   if (chosen !== null) ring(context, at(chosen), 8, colour("ink"), 2.5);
 }
 
@@ -44,9 +51,11 @@ function drawCross(context, camera, width, height) {
 }
 
 function drawItems(context, app, at, n, only, width, height) {
-  const size = n > 5000 ? 1.6 : n > 1000 ? 2.6 : 3.6;
+  const count = app.map.mapped.reduce((total, is) => total + is, 0);
+  const size = count > 5000 ? 1.6 : count > 1000 ? 2.6 : 3.6;
   const groups = new Map();
   for (let item = 0; item < n; item++) {
+    if (!app.map.mapped[item]) continue;
     const group = app.catalogue.colourOf(item);
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(item);
@@ -66,14 +75,21 @@ function drawItems(context, app, at, n, only, width, height) {
   context.globalAlpha = 1;
 }
 
-/** The arrow is as long as the share of the taste that these two directions show. */
-function drawTaste(context, app, camera, taken) {
+/**
+ * The arrow is as long as the share of the taste that these two directions show, but never longer than the map, and it stays
+ * on it when the map is enlarged.
+ */
+function drawTaste(context, app, camera, labels, width, height) {
   const { x, y, share } = app.taste;
   const norm = Math.hypot(x, y);
   if (!norm) return;
-  const length = camera.reach() * (0.1 + 0.8 * share);
   const [dx, dy] = [x / norm, -y / norm];
-  const [fromX, fromY] = camera.toScreen(0, 0);
+  const inside = (from, step, size) => (step === 0 ? Infinity : ((step > 0 ? size - MARGIN : MARGIN) - from) / step);
+  let [fromX, fromY] = camera.toScreen(0, 0);
+  const room = Math.min(inside(fromX, dx, width), inside(fromY, dy, height));
+  const length = clamped(camera.reach() * (0.1 + 0.8 * share), SHORTEST, Math.max(SHORTEST, room));
+  fromX = clamped(fromX, MARGIN - Math.min(0, dx * length), width - MARGIN - Math.max(0, dx * length));
+  fromY = clamped(fromY, MARGIN - Math.min(0, dy * length), height - MARGIN - Math.max(0, dy * length));
   const [toX, toY] = [fromX + dx * length, fromY + dy * length];
   context.strokeStyle = context.fillStyle = colour("taste");
   context.lineWidth = 3.5;
@@ -88,7 +104,8 @@ function drawTaste(context, app, camera, taken) {
   context.lineTo(toX - dx * 15 + dy * 7, toY - dy * 15 - dx * 7);
   context.fill();
   context.font = `700 13px ${getComputedStyle(document.body).fontFamily}`;
-  label(context, "your taste", [toX, toY], colour("taste"), taken, Infinity);
+  for (let part = 0; part <= length; part += MARK) labels.keepFree(fromX + dx * part, fromY + dy * part, MARK / 2);
+  labels.write("your taste", [toX, toY], colour("taste"), true);
 }
 
 function ring(context, [x, y], radius, stroke, width) {
@@ -112,20 +129,4 @@ function star(context, [x, y], fill) {
   context.closePath();
   context.fill();
   context.stroke();
-}
-
-/** Write a text beside a point, unless it would cover another. */
-function label(context, text, [x, y], fill, taken, width) {
-  const size = context.measureText(text).width;
-  const left = x + 10 + size > width ? x - 10 - size : x + 10;
-  const box = [left - 2, y - 9, left + size + 2, y + 9];
-  if (taken.some(([a, b, c, d]) => box[0] < c && a < box[2] && box[1] < d && b < box[3])) return;
-  taken.push(box);
-  context.textBaseline = "middle";
-  context.lineJoin = "round";
-  context.lineWidth = 4;
-  context.strokeStyle = colour("surface");
-  context.strokeText(text, left, y);
-  context.fillStyle = fill;
-  context.fillText(text, left, y);
 }

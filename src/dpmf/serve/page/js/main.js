@@ -38,7 +38,7 @@ async function start() {
   const opened = await opening(engine, facts, buffer);
   app.map = { ...opened, spreads: spreadsOf(opened) };
   app.starters = opened.starters;
-  if (opened.popularFirst) $("starters-words").textContent = "Many people know these. Skip what you do not know.";
+  app.areKnown = opened.areKnown; // whether starters are by popularity
   const router = makeRouter();
   const item = makeItemView(app);
   const map = makeMap(app);
@@ -59,8 +59,8 @@ async function start() {
     };
     $("recommendations").setAttribute("aria-busy", "true");
     engine.askLatest("person", content, (answer, isLatest) => {
-      const { scores, best, counted, taste } = answer;
-      Object.assign(app, { scores, best, counted, taste });
+      const { scores, best, order, taste } = answer;
+      Object.assign(app, { scores, best, order, taste });
       for (const view of views) view.render();
       $("recommendations").setAttribute("aria-busy", String(!isLatest));
       measure("update", begun);
@@ -94,7 +94,7 @@ function makeApp(storage, facts, engine) {
   document.body.classList.toggle("implicit", implicit);
   const { ranking = null } = facts; // its threshold, if items are ordered by a ranking part
   return {
-    catalogue, scale, store, engine, ranking, wanted: FIRST, genre: "", scores: null, best: [], counted: 0,
+    catalogue, scale, store, engine, ranking, wanted: FIRST, genre: "", scores: null, best: [], order: "nothing",
     taste: { x: 0, y: 0, share: 0 },
   };
 }
@@ -107,11 +107,15 @@ async function opening(engine, facts, buffer) {
   }
 }
 
-function spreadsOf({ places, width, n }) {
+function spreadsOf({ places, width, n, mapped }) {
   return Array.from({ length: width }, (_, axis) => {
-    let square = 0;
-    for (let item = 0; item < n; item++) square += places[item * width + axis] ** 2;
-    return Math.sqrt(square / n);
+    let [square, count] = [0, 0];
+    for (let item = 0; item < n; item++) {
+      if (!mapped[item]) continue; // emblems tell those apart of which something is known
+      square += places[item * width + axis] ** 2;
+      count += 1;
+    }
+    return Math.sqrt(square / count);
   });
 }
 

@@ -5,13 +5,16 @@ const ROUNDS = 80;
 
 /**
  * Return {axes, places, n, width}: `axes` has `width` unit vectors of length K, `places` the coordinates of all items,
- * relative to their mean.
+ * relative to the mean.
+ * @param {object} model {n, K, V}
+ * @param {number} most axes
+ * @param {(item: number) => boolean} counts whether an item has a say in the mean and the axes
  */
-export function principal(model, most) {
-  const { n, K, V } = model;
+export function principal({ n, K, V }, most, counts = () => true) {
   const width = Math.min(most, K);
-  const centre = meanRow(V, n, K);
-  const axes = leading(covariance(V, n, K, centre), K, width);
+  const items = Array.from({ length: n }, (_, item) => item).filter(counts);
+  const centre = meanRow(V, items, K);
+  const axes = leading(covariance(V, items, K, centre), K, width);
   const places = new Float32Array(n * width);
   for (let j = 0; j < n; j++) {
     for (let a = 0; a < width; a++) {
@@ -33,17 +36,18 @@ export function directionOf({ axes, width }, factors) {
   });
 }
 
-function meanRow(V, n, K) {
+function meanRow(V, items, K) {
   const centre = new Float64Array(K);
-  for (let j = 0; j < n; j++) for (let k = 0; k < K; k++) centre[k] += V[j * K + k] / n;
+  for (const j of items) for (let k = 0; k < K; k++) centre[k] += V[j * K + k] / items.length;
   return centre;
 }
 
-function covariance(V, n, K, centre) {
+function covariance(V, items, K, centre) {
   const C = new Float64Array(K * K);
   const v = new Float64Array(K);
-  const step = Math.max(1, Math.ceil((n * K * K) / MOST_PRODUCTS));
-  for (let j = 0; j < n; j += step) {
+  const step = Math.max(1, Math.ceil((items.length * K * K) / MOST_PRODUCTS));
+  for (let place = 0; place < items.length; place += step) {
+    const j = items[place];
     for (let k = 0; k < K; k++) v[k] = V[j * K + k] - centre[k];
     for (let a = 0; a < K; a++) for (let k = 0; k <= a; k++) C[a * K + k] += v[a] * v[k];
   }

@@ -1,4 +1,6 @@
-// Which items come first: the best by score, the nearest by direction, and those that tell most about a taste.
+// Which items come first: the best by score, and the nearest by direction.
+
+const MOST_BY_CHANCE = 0.3; // mean squared cosine of all with one: with three directions alike in strength it is a third
 
 /** Return the positions of the k greatest scores, greatest first; among equals, those that are earlier in `order`. */
 export function best(scores, k, allowed = () => true, order = null) {
@@ -17,59 +19,43 @@ export function best(scores, k, allowed = () => true, order = null) {
 
 /** Return the k items whose factors point most nearly the same way as an item's: [{item, cosine}]. */
 export function similar(model, item, k) {
-  const { n, K, V } = model;
   const lengths = lengthsOf(model);
   if (!lengths[item]) return [];
+  const cosines = cosinesOf(model, item);
+  return best(cosines, k, (j) => j !== item && lengths[j] > 0).map((j) => ({ item: j, cosine: cosines[j] }));
+}
+
+/**
+ * Return whether cosines with an item tell others apart: with one or two directions that matter, half of a catalogue points
+ * the same way, and a cosine of 1 means nothing.
+ */
+export function tellsApart(model, item) {
+  const lengths = lengthsOf(model);
+  if (!lengths[item]) return false;
+  let [square, count] = [0, 0];
+  cosinesOf(model, item).forEach((cosine, j) => {
+    if (j === item || !lengths[j]) return;
+    square += cosine ** 2;
+    count += 1;
+  });
+  return count > 0 && square / count < MOST_BY_CHANCE;
+}
+
+function cosinesOf(model, item) {
+  const { n, K, V } = model;
+  const lengths = lengthsOf(model);
   const cosines = new Float32Array(n);
   for (let j = 0; j < n; j++) {
     let dot = 0;
     for (let i = 0; i < K; i++) dot += V[item * K + i] * V[j * K + i];
     cosines[j] = lengths[j] ? dot / (lengths[item] * lengths[j]) : -Infinity;
   }
-  return best(cosines, k, (j) => j !== item && lengths[j] > 0).map((j) => ({ item: j, cosine: cosines[j] }));
-}
-
-/**
- * Return k items whose ratings would tell most about somebody: the longest vector first, then always the one that is
- * longest across those chosen already.
- */
-export function telling(model, k) {
-  const { n, K, V } = model;
-  const rest = Float32Array.from(V);
-  const chosen = [];
-  while (chosen.length < Math.min(k, n)) {
-    const longest = longestRow(rest, n, K, chosen);
-    if (longest === -1) break;
-    chosen.push(longest);
-    removeDirection(rest, n, K, longest);
-  }
-  return chosen;
-}
-
-function longestRow(rows, n, K, except) {
-  let found = -1;
-  let most = 1e-12;
-  for (let j = 0; j < n; j++) {
-    let square = 0;
-    for (let k = 0; k < K; k++) square += rows[j * K + k] ** 2;
-    if (square > most && !except.includes(j)) [found, most] = [j, square];
-  }
-  return found;
-}
-
-function removeDirection(rows, n, K, which) {
-  const direction = Float64Array.from(rows.subarray(which * K, (which + 1) * K));
-  const length = Math.hypot(...direction);
-  for (let k = 0; k < K; k++) direction[k] /= length;
-  for (let j = 0; j < n; j++) {
-    let dot = 0;
-    for (let k = 0; k < K; k++) dot += rows[j * K + k] * direction[k];
-    for (let k = 0; k < K; k++) rows[j * K + k] -= dot * direction[k];
-  }
+  return cosines;
 }
 
 function lengthsOf(model) {
   model.lengths ??= Float64Array.from({ length: model.n }, (_, j) => {
+    if (model.known && !model.known[j]) return 0; // more noise than anything else
     let square = 0;
     for (let k = 0; k < model.K; k++) square += model.V[j * model.K + k] ** 2;
     return Math.sqrt(square);

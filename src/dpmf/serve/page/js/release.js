@@ -4,7 +4,7 @@ import { Damaged } from "./errors.js";
 import { rankingOf } from "./pairs.js";
 import { readTensors } from "./safetensors.js";
 
-const NEWEST_FORMAT = 4;
+const NEWEST_FORMAT = 5;
 const LARGEST_FACTOR = 1e12; // as in dpmf.model.ranking: products of more would not be numbers
 const LEAST_RIDGE = 1e-6; // as in dpmf.model.release: without a penalty there would be more than one answer
 
@@ -38,8 +38,24 @@ export function modelOf(facts, buffer) {
     implicit: facts.feedback === "implicit",
     alpha: facts.alpha ?? 0,
     ranking,
+    known: knownOf(facts, n),
+    learnt: facts.configuration?.learnt ?? null,
     predicts: !ranking || K > 0 || biases.data.some((bias) => bias !== 0),
   };
+}
+
+/** Return of which items factors are more than noise, as dpmf.model.learnt records it; null if all that have any are. */
+function knownOf(facts, n) {
+  const packed = facts.configuration?.learnt?.with_factors;
+  if (typeof packed !== "string") return null;
+  let bits = "";
+  try {
+    bits = atob(packed);
+  } catch {
+    throw new Damaged("the record of what was learnt is damaged");
+  }
+  if (bits.length !== Math.ceil(n / 8)) throw new Damaged("the record of what was learnt is of another number of items");
+  return Uint8Array.from({ length: n }, (_, j) => (bits.charCodeAt(j >> 3) >> (7 - (j & 7))) & 1);
 }
 
 /** Return whether a factor is a number that can be computed with. */

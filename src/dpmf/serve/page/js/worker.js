@@ -1,13 +1,15 @@
 // Everything that takes time, off the main thread. It gets messages and answers them; it fetches nothing.
 
 import { commonOf, contributions, foldIn, scoresOf } from "./foldin.js";
+import { orderedBy } from "./order.js";
 import { ownerOf, rankingParts, rankingScores, together } from "./pairs.js";
 import { directionOf, principal } from "./projection.js";
-import { best, similar, telling } from "./ranking.js";
+import { best, similar, tellsApart } from "./ranking.js";
 import { modelOf } from "./release.js";
+import { startersOf } from "./starters.js";
 
 const AXES = 8;
-const STARTERS = 24;
+const STARTERS = 60;
 
 let model = null;
 let genres = []; // of every item, a set
@@ -20,51 +22,69 @@ const answers = {
   /** Take in a release; answer what the page shows of the catalogue as a whole. */
   open({ facts, buffer }) {
     model = modelOf(facts, buffer);
-    genres = facts.items.genres.map((text) => new Set(text.split("|")));
+    genres = facts.items.genres.map((text) => new Set(text.split("|").filter(Boolean)));
     const { ranking, predicts } = model;
     const ranked = ranking?.items.length > 0;
     byRatings = predicts && (model.K > 1 || !ranked); // a rating model of few people has no directions to show
-    components = byRatings ? principal(model, AXES) : principalOfHead(ranking);
+    const mapped = mappedItems();
+    components = byRatings ? principal(model, AXES, (item) => mapped[item] === 1) : principalOfHead(ranking);
     if (predicts && model.implicit) commonOf(model);
-    const popularFirst = ranked || !predicts; // by what goes with these, lists are ordered
-    const starters = popularFirst ? popularOf(ranking) : telling(model, STARTERS);
-    return { n: model.n, places: components.places, width: components.width, starters: [...starters], popularFirst };
+    const starters = startersOf(components, ranking?.popularity ?? new Float32Array(model.n).fill(1), genres, isKnown, STARTERS);
+    return { n: model.n, places: components.places, width: components.width, mapped, starters, areKnown: Boolean(ranking) };
   },
 
   /**
    * Fold ratings in; answer the expected ratings of all items (null if there are none to show), the best unrated items
-   * with their main reason, how many of somebody's items the ranking counts, and the taste on the map.
+   * with their main reason and whether they follow by popularity, after all that is linked to somebody's items, what
+   * decides the order, and the taste on the map.
    */
   person({ items, values, k, genre }) {
     const { ranking, predicts } = model;
     if (predicts) person = foldIn(model, items, values);
     if (ranking) owner = ownerOf(ranking, items, values);
     const expected = predicts ? scoresOf(model, person) : null;
+    const order = orderedBy(model, person, owner);
     const rated = new Set(items);
     const allowed = (j) => !rated.has(j) && (!genre || genres[j].has(genre));
     const found = ranking ? best(rankingScores(ranking, owner), k, allowed, ranking.order) : best(expected, k, allowed);
     return {
       scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
-      best: found.map((item) => ({ item, reason: mainReason(item) })),
-      counted: ranking ? owner.items.length : items.length,
+      best: found.map((item) => ({ item, reason: mainReason(item), follows: order === "pairs" && ranking.places[item] < 0 })),
+      order,
       taste: tasteOf(byRatings ? person.factors : owner.factors),
     };
   },
 
-  /** Answer why an item has its score, and what is like it; `start` is null if a ranking has nothing to start from. */
+  /**
+   * Answer why an item has its score, and what is like it, with a `cosine` or by a `score`, and whether cosines tell items
+   * apart; `start` is null if a ranking has nothing to start from.
+   */
   item({ item, k }) {
     const { start, items, parts } = reasonsOf(item);
     const why = parts.map((part, place) => ({ item: items[place], part }));
     why.sort((one, other) => Math.abs(other.part) - Math.abs(one.part));
     const { ranking } = model;
     const alike = (ranking && together(ranking, item, k)) ?? (model.predicts ? similar(model, item, k) : []);
-    return { start, why, similar: alike };
+    const likely = alike.filter(({ cosine, score }) => (cosine ?? score) > 0); // less than nothing is not alike
+    return { start, why, similar: likely, tellsApart: likely.length > 0 && likely[0].score === undefined && tellsApart(model, item) };
   },
 };
 
-/** Return the most popular items that say something about others. */
-function popularOf(ranking) {
-  return ranking.order.filter((item) => ranking.places[item] >= 0).slice(0, STARTERS);
+/** Return whether an item says something about others; if none does, all may be shown. */
+function isKnown(item) {
+  const { ranking, known } = model;
+  if (ranking?.items.length) return ranking.places[item] >= 0;
+  return !known || !known.includes(1) || known[item] === 1;
+}
+
+/** Return of each item whether it has a place on the map: whether more than noise is known of it. If none has, all have. */
+function mappedItems() {
+  const { n, K, V, ranking, known } = model;
+  const inHead = (item) => ranking !== null && ranking.places[item] >= 0;
+  const hasFactors = (item) => V.subarray(item * K, (item + 1) * K).some((factor) => factor !== 0);
+  const isMapped = byRatings ? (item) => hasFactors(item) && (!known || known[item] === 1 || inHead(item)) : inHead;
+  const mapped = Uint8Array.from({ length: n }, (_, item) => Number(isMapped(item)));
+  return mapped.includes(1) ? mapped : mapped.fill(1);
 }
 
 /** Return principal components of what owned items contribute, for all items: those outside the head are in the middle. */

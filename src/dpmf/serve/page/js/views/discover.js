@@ -3,23 +3,26 @@
 import { announce } from "../announce.js";
 import { makeCard } from "../card.js";
 import { $, arrange, h } from "../dom.js";
+import { makeStarters } from "./starters.js";
 
 const MORE = 12;
 const FEW = 5; // ratings below which it is worth saying that more would help
 const MOST_FOUND = 48;
+const SUGGESTED = 6; // where nothing is found
 
 /** Set the view up, and return {render}. */
 export function makeDiscover(app) {
   const cards = new Map(); // position → card
   const list = $("recommendations");
   const search = $("search");
+  const starters = makeStarters(app);
   let said = "";
   let shown = [];
 
-  function card(position, reason) {
+  function card(position, one) {
     if (!cards.has(position)) cards.set(position, makeCard(app, position));
     const found = cards.get(position);
-    found.update(reason);
+    found.update(one);
     return found.element;
   }
 
@@ -29,12 +32,12 @@ export function makeDiscover(app) {
     $("list-title").textContent = title;
     $("list-note").textContent = note;
     shown = withFocused(items);
-    arrange(list, shown.map(({ item, reason }) => card(item, reason)));
+    arrange(list, shown.map((one) => card(one.item, one)));
     $("more").hidden = Boolean(words) || app.best.length < app.wanted;
     $("genre-filter").hidden = Boolean(words) || app.catalogue.genres.length < 2;
     $("hero").classList.toggle("small", app.store.used().length > 0);
     $("clear-search").hidden = !words;
-    renderStarters(words);
+    starters.render(!words);
     const change = words ? `${title}. ${note}` : first(items);
     if (change && change !== said) announce(change);
     said = change;
@@ -49,7 +52,7 @@ export function makeDiscover(app) {
     const place = shown.findIndex((one) => one.item === position);
     if (place === -1) return items;
     const rest = items.filter((one) => one.item !== position);
-    const own = items.find((one) => one.item === position) ?? { item: position, reason: null };
+    const own = items.find((one) => one.item === position) ?? { item: position, reason: null, follows: false };
     return [...rest.slice(0, place), own, ...rest.slice(place)];
   }
 
@@ -57,43 +60,23 @@ export function makeDiscover(app) {
     const count = app.store.used().length;
     const plural = count === 1 ? "" : "s";
     const source = app.scale.implicit ? `From the ${count} item${plural} that you have.` : `From your ${count} rating${plural}.`;
-    if (app.ranking && app.counted === 0) return { title: "Most popular", note: popularWords(app, count), items: app.best };
-    if (count === 0) return { title: "Liked by most", note: "Before anything is known about you.", items: app.best };
-    const note = count < FEW ? `${source} A few more will sharpen them.` : source;
-    return { title: "For you", note: app.ranking ? `${note} ${rankingWords(app)}` : note, items: app.best };
+    const isPersonal = app.order === "pairs" || app.order === "factors";
+    const why = isPersonal ? (count < FEW ? `${source} A few more will sharpen them.` : source) : sameForAll(app, count);
+    const note = [why, ORDERS[app.order], numberWords(app)].filter(Boolean).join(" ");
+    return { title: isPersonal ? "For you" : TITLES[app.order], note, items: app.best };
   }
 
   function found(words) {
-    const { found: items, total } = app.catalogue.search(words, MOST_FOUND);
-    const note =
-      total === 0 ? "Nothing in the catalogue is called that." :
-      total > items.length ? `${total.toLocaleString("en")} matches, the closest ${items.length} shown.` :
-      total === 1 ? "1 match." : `${total} matches.`;
-    return { title: `“${words}”`, note, items: items.map((item) => ({ item, reason: null })) };
+    const { found: items, total, how } = app.catalogue.search(words, MOST_FOUND);
+    const suggested = how === "none" ? app.starters.slice(0, SUGGESTED) : items;
+    const note = foundWords({ how, total, shown: items.length }, suggested.length);
+    return { title: `“${words}”`, note, items: suggested.map((item) => ({ item, reason: null, follows: false })) };
   }
 
   function first(items) {
     if (items.length === 0 || app.store.used().length === 0) return "";
     return `Recommendations updated. First: ${app.catalogue.titles[items[0].item]}.`;
   }
-
-  function renderStarters(words) {
-    const section = $("starters");
-    const open = !words && (app.store.used().length < FEW || section.contains(document.activeElement));
-    section.hidden = !open;
-    if (!open) return;
-    const candidates = app.starters.filter((item) => app.store.get(item) === null || usedNow(item)).slice(0, 6);
-    arrange($("starter-list"), candidates.map((item) => starterCard(item)));
-  }
-
-  const starters = new Map();
-  function starterCard(position) {
-    if (!starters.has(position)) starters.set(position, makeCard(app, position));
-    const one = starters.get(position);
-    one.update(null);
-    return one.element;
-  }
-  const usedNow = (item) => starters.get(item)?.element.contains(document.activeElement) ?? false;
 
   search.addEventListener("input", render);
   $("search-form").addEventListener("submit", (event) => {
@@ -122,16 +105,36 @@ export function makeDiscover(app) {
   return { render };
 }
 
-/** Return what a list by popularity is due to. */
-function popularWords({ ranking, scale }, count) {
+/** Return how what was found matches what was typed; or that nothing does, and what is shown in place of it. */
+function foundWords({ how, total, shown }, suggested) {
+  const nothing = "Nothing in the catalogue is called that.";
+  const count =
+    total > shown ? `${total.toLocaleString("en")} matches, the closest ${shown} shown.` :
+    total === 1 ? "1 match." : `${total} matches.`;
+  return {
+    all: count,
+    typing: `${nothing} Did you mean ${total === 1 ? "this" : "one of these"}?`,
+    some: `Nothing has all of these words. ${total === 1 ? "This has" : "These have"} some of them.`,
+    none: suggested ? `${nothing} Check the spelling, or try one of these.` : `${nothing} Check the spelling.`,
+  }[how];
+}
+
+const TITLES = { ratings: "Liked by most", popularity: "Most popular", nothing: "In no particular order" };
+const ORDERS = { pairs: "Ordered by what goes with the things you like." };
+
+/** Return why a list is the same for everybody. */
+function sameForAll({ ranking, scale, order }, count) {
+  if (order === "nothing") return "Too little is known about these titles to order them.";
   if (count === 0) return "Before anything is known about you.";
-  if (ranking.n_items === 0) return "The same for everybody: too little is known about what goes together.";
+  if (!ranking || ranking.n_items === 0) return "The same for everybody: too little is known about how tastes differ.";
   if (scale.implicit) return "Too little is known about what you have.";
   return `Ratings from ${scale.showRating(ranking.threshold)} on count, of titles that enough is known about: yours do not yet.`;
 }
 
-/** Return what the order means, and what the numbers mean. */
-function rankingWords({ scores }) {
-  const order = "Ordered by what goes with the things you like";
-  return scores ? `${order}; the number is the rating to expect.` : `${order}.`;
+/** Return what the number beside a title is; it orders the list unless something else does. */
+function numberWords({ scores, scale, order }) {
+  if (!scores || order === "nothing") return "";
+  if (scale.implicit) return order === "factors" ? "Ordered by the number, which says how well a title suits you." : "";
+  const orders = order === "factors" || order === "ratings";
+  return orders ? "Ordered by the rating to expect, which is the number." : "The number is the rating to expect.";
 }

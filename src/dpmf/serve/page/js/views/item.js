@@ -18,15 +18,18 @@ export function makeItemView(app) {
 
   async function show() {
     const item = position;
-    const { start, why, similar } = await app.engine.ask("item", { item, k: SIMILAR });
+    const { start, why, similar, tellsApart } = await app.engine.ask("item", { item, k: SIMILAR });
     if (item !== position) return;
     const parts = why.filter((one) => app.store.get(one.item) !== null);
     $("item-score").textContent = app.scores ? app.scale.show(app.scores[item]) : "";
     $("item-score-words").textContent = !app.scores ? "" : app.scale.implicit ? "score" : `expected, of ${app.scale.showRating(app.scale.hi)}`;
     $("item-why").replaceChildren(...reasons(item, start, parts));
     $("item-why-words").textContent = whyWords(app, parts);
-    $("item-similar").replaceChildren(...similar.map(similarRow));
-    $("item-similar-words").hidden = similar[0]?.score === undefined;
+    const most = similar[0]?.score; // of a ranking
+    $("item-similar").replaceChildren(...similar.map(({ item, cosine, score }) =>
+      similarRow(item, most !== undefined ? score / most : tellsApart ? cosine : null, most === undefined)));
+    $("item-similar-words").textContent = similarWords(most !== undefined, tellsApart);
+    $("item-similar-words").hidden = similar.length === 0;
     $("no-similar").hidden = similar.length > 0;
   }
 
@@ -57,11 +60,13 @@ export function makeItemView(app) {
     return h("li", {}, h("span.what", {}, ...words), h("span.track", { "aria-hidden": "true" }, bar), h("span.value", {}, signed(part, digits)));
   }
 
-  function similarRow({ item, cosine, score }) {
-    const words = score === undefined ? `${Math.max(0, Math.round(100 * cosine))} % alike` : signed(score, digits);
+  /** Return an item with how alike it is, a share; null if that cannot be told. */
+  function similarRow(item, share, inWords) {
+    const degree = h("span.degree", {}, share !== null && inWords ? `${Math.round(100 * share)} % alike` : null);
+    degree.style.setProperty("--share", share ?? 0);
     return h("li", {},
       h("button", { type: "button", onclick: () => go(item) }, emblem(app, item),
-        h("span.what", {}, app.catalogue.titles[item]), h("span.value", {}, words)));
+        h("span.what", {}, app.catalogue.titles[item]), share === null ? null : degree));
   }
 
   function fill() {
@@ -72,6 +77,7 @@ export function makeItemView(app) {
     $("item-rating").replaceChildren(control.element);
     $("item-rating-words").textContent = app.scale.implicit ? "Do you have it?" : "Your rating";
     $("item-back").hidden = before.length === 0;
+    $("item-map").hidden = !app.map.mapped[position];
     show();
   }
 
@@ -126,6 +132,13 @@ function whyWords({ ranking, store }, parts) {
   }
   if (parts.length) return "Its place in the list is by this sum: what each thing that you like adds or takes away.";
   return store.used().length ? "Its place in the list is by popularity: nothing links it to what you like." : "Its place in the list is by popularity.";
+}
+
+/** Return what the degrees beside similar items mean. */
+function similarWords(byRanking, tellsApart) {
+  if (byRanking) return "What liking this one speaks for. The longer the bar, the more.";
+  if (tellsApart) return "100 % would be liked and disliked by the same people, as far as this release can tell.";
+  return "These are liked by much the same people. This release knows too little of taste to say how alike they are.";
 }
 
 function signed(value, digits) {

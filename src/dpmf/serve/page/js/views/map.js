@@ -3,17 +3,18 @@
 import { announce } from "../announce.js";
 import { $, h } from "../dom.js";
 import { drawMap } from "../drawing.js";
-import { clamped, makeCamera, reachOf } from "../camera.js";
+import { clamped, extentOf, makeCamera } from "../camera.js";
 
 const REACH = 22; // pixels within which a point is meant
 const STEP = 1.6; // of zooming
 const LISTED = 6;
+const OTHER = 8; // the colour of genres without one of their own
 
 /** Set the view up, and return {render, show}. */
 export function makeMap(app) {
   const canvas = $("map-canvas");
   const tip = $("map-tip");
-  const camera = makeCamera(reachOf(app.map));
+  const camera = makeCamera(extentOf(app.map));
   let chosen = null; // under the pointer, or walked to with the keyboard
   let only = null; // a genre
   let drag = null;
@@ -34,8 +35,7 @@ export function makeMap(app) {
         h(`span.tint.g${app.catalogue.colourOf(item)}`, { "aria-hidden": "true" }), h("span.what", {}, app.catalogue.titles[item]),
         app.scores && h("span.value", {}, app.scale.show(app.scores[item]))))));
     $("map-best-empty").hidden = best.length > 0;
-    const share = Math.round(100 * app.taste.share);
-    $("map-share").textContent = best.length ? `The arrow shows ${share} % of your taste: the rest lies in directions that are not on the map.` : "";
+    $("map-share").textContent = best.length ? shareWords(app.taste.share) : "";
   }
 
   function placeTip() {
@@ -54,7 +54,7 @@ export function makeMap(app) {
   }
 
   const placeOf = (item) => [app.map.places[item * app.map.width], app.map.places[item * app.map.width + 1] ?? 0];
-  const isShown = (item) => only === null || app.catalogue.colourOf(item) === only;
+  const isShown = (item) => app.map.mapped[item] === 1 && (only === null || app.catalogue.colourOf(item) === only);
 
   /** Return the item nearest to a point of the screen, if `accept` takes it. */
   function nearest(x, y, limit, accept = () => true) {
@@ -139,7 +139,10 @@ export function makeMap(app) {
     announce(`${app.catalogue.titles[found]}, ${app.catalogue.genresOf(found).join(", ")}`);
   }
 
-  const legend = app.catalogue.coloured.map((name, place) =>
+  const genres = app.catalogue.coloured.map((name, place) => [name, place]);
+  const rest = app.map.mapped.some((is, item) => is && app.catalogue.colourOf(item) === OTHER);
+  if (rest) genres.push([genres.length ? "Other or none" : "All", OTHER]);
+  const legend = genres.map(([name, place]) =>
     h(`button.genre.g${place}`, {
       type: "button", "aria-pressed": "false",
       onclick: (event) => {
@@ -151,6 +154,11 @@ export function makeMap(app) {
       },
     }, name));
   $("legend").append(...legend);
+  const count = app.map.mapped.reduce((total, is) => total + is, 0);
+  if (count < app.map.n) {
+    $("map-known").textContent =
+      `${count.toLocaleString("en")} of ${app.map.n.toLocaleString("en")} titles are on the map: of the others, too little is known to place them.`;
+  }
   new ResizeObserver(() => requestAnimationFrame(draw)).observe(canvas);
   return {
     render: draw,
@@ -162,4 +170,11 @@ export function makeMap(app) {
       canvas.focus();
     },
   };
+}
+
+/** Return how much of a taste the arrow shows. */
+function shareWords(share) {
+  const percent = Math.round(100 * share);
+  if (percent >= 100) return "The arrow shows all of your taste.";
+  return `The arrow shows ${percent} % of your taste: the rest lies in directions that are not on the map.`;
 }

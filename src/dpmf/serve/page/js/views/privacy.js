@@ -50,21 +50,30 @@ function chipWords({ certified, mode, epsilon, unit }) {
 }
 
 function promise(about) {
-  const most = Math.min(DOTS, Math.ceil(DOTS * about.guess.promised - 1e-9));
+  const worst = about.guess.promised;
+  const used = Math.min(about.guess.exact, worst);
   const question = about.neighbours === "replace" ? "which of two things you contributed" : "whether you were in the data";
   const whose = about.unit === "rating" ? "one rating of yours" : "all your ratings together";
+  const epsilon = short(about.epsilon);
   return [
-    dots(most),
     h("div", {},
-      h("p.lead", {}, "Say somebody knows everything else, and has to guess ", h("b", {}, question), "."),
-      h("p", {}, `A coin is right 50 times of 100. With this release, at most ${most}, whoever they are and however they compute. ` +
-        `That is what ε = ${short(about.epsilon)} means.`),
+      h("p.lead", {}, "Say somebody knows everything else, and has to guess ", h("b", {}, question), ". How often are they right?"),
+      h("dl.odds", {},
+        ...odds("50", "of 100 times, by tossing a coin"),
+        ...odds(`≤ ${times(used)}`, "with this release, for the noise that was actually used"),
+        ...odds(`≤ ${times(worst)}`, `at worst: the most that ε = ${epsilon} and δ = ${about.delta} allow`))),
+    dots(used, worst),
+    h("div", {},
       h("ul.key", {},
         h("li.chance", {}, "right by chance alone"),
-        h("li.gain", {}, "the most that the release can add"),
+        h("li.gain", {}, "the most that this release can add"),
+        h("li.limit", {}, "what ε and δ alone would allow"),
         h("li.none", {}, "wrong, whatever they do")),
+      h("p.plainly", {}, h("b", {}, "In plain words: "),
+        `of 100 people who guess, 50 are right by luck. Studying this release makes at most ${times(used - 0.5)} more of them right, ` +
+        "whoever they are, whatever they know and however they compute."),
       factList([
-        ["ε", short(about.epsilon), "the smaller, the less can be learnt about you"],
+        ["ε", epsilon, "the smaller, the less can be learnt about you"],
         ["δ", String(about.delta), "the probability for which this is not promised"],
         ["Unit", about.unit, `${whose} are protected`.replace("one rating of yours are", "one rating of yours is")],
         ["Neighbours", about.neighbours, about.neighbours === "replace" ? "your ratings, or others in their place" : "your ratings, or none"],
@@ -84,10 +93,26 @@ function noPromise(about) {
 const factList = (rows) =>
   h("dl.facts", {}, ...rows.flatMap(([name, value, words]) => [h("dt", {}, name), h("dd", {}, h("b", {}, value), ` ${words}`)]));
 
-function dots(most) {
-  const label = `Of 100 guesses, 50 are right by chance, and at most ${most} with the release.`;
-  const kinds = Array.from({ length: DOTS }, (_, place) => (place < 50 ? "chance" : place < most ? "gain" : "none"));
-  return h("div.dots", { role: "img", "aria-label": label }, ...kinds.map((kind) => h(`span.${kind}`, {})));
+const odds = (number, words) => [h("dt", {}, number), h("dd", {}, words)];
+
+/** Return how many of 100 guesses a probability is, to one decimal; a limit is rounded up. */
+const times = (probability) => (Math.ceil(10 * DOTS * probability - 1e-9) / 10).toFixed(1);
+
+/** Draw 100 guesses: those right by chance, then what the noise used and what ε and δ allow, to a part of a dot. */
+function dots(used, worst) {
+  const label =
+    `Of 100 guesses, 50 are right by chance, at most ${times(used)} with this release, and at most ${times(worst)} with any ` +
+    "of this ε and δ.";
+  const filled = (most, place) => Math.max(0, Math.min(1, DOTS * most - place));
+  const elements = Array.from({ length: DOTS }, (_, place) => {
+    if (place < DOTS / 2) return h("span.chance", {});
+    const [gain, limit] = [filled(used, place), filled(worst, place)];
+    const dot = h(gain > 0 ? "span.gain" : limit > 0 ? "span.limit" : "span.none", {});
+    dot.style.setProperty("--gain", gain);
+    dot.style.setProperty("--limit", limit);
+    return dot;
+  });
+  return h("div.dots", { role: "img", "aria-label": label }, ...elements);
 }
 
 function section({ title, sentences }) {

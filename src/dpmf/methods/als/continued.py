@@ -1,0 +1,91 @@
+"""Starting from an earlier release: what of it a new run uses, and what has to be said about it.
+
+The earlier release is public. Its noise protects the people whose ratings it was made of, as its own guarantee says,
+and using it costs nobody anything. The new run measures differences from it, on new ratings. But much of what is
+released then is what was released before, so the guarantee is that of both together, which is what whoever is in both
+sets of ratings loses; a ledger, which has the earlier release already, is charged for the new events alone.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from dpmf.errors import InvalidArgument
+from dpmf.files import digest_of
+from dpmf.methods.als.certified import Before
+from dpmf.model import Release
+from dpmf.privacy import Budget
+from dpmf.ratings import Items, Scale
+
+CONTINUES = "continues"
+"""The name of the record in the configuration of a release."""
+
+
+def check_start(start: Release, budget: Budget, scale: Scale) -> None:
+    """Refuse a release that a run cannot start from, or whose ratings were on another scale."""
+    check_release(start, budget)
+    if (start.scale.lo, start.scale.hi) != (scale.lo, scale.hi):
+        raise InvalidArgument(f"the release to start from has the scale {start.scale}, and these ratings {scale}")
+
+
+def check_release(start: Release, budget: Budget) -> None:
+    """Refuse a release that is of another method, or that is not as private as the run."""
+    guarantee, method = start.guarantee, start.configuration.get("method", "another method")
+    if method != "als" or start.is_implicit:
+        feedback = " on implicit feedback" if start.is_implicit else ""
+        raise InvalidArgument(
+            f"a run can start from a release of als on ratings, and this one is of {method}{feedback}"
+        )
+    if not guarantee.certified:
+        raise InvalidArgument(
+            "the release to start from is not certified, and may reveal anything: train on all ratings"
+        )
+    for name in ("unit", "neighbours"):
+        ours, its = getattr(budget, name), getattr(guarantee, name)
+        if ours != its:
+            raise InvalidArgument(f"the release to start from has {name}={its!r}, this run {ours!r}: take the same")
+
+
+def before_of(start: Release, catalogue: Items) -> Before:
+    """Return what a release knows of the items of a catalogue: nothing of those that are new."""
+    places = start.items.ids.encode(catalogue.ids.array)
+    known, n_factors = places >= 0, n_factors_of(start)
+    factors, biases = np.zeros((len(catalogue), n_factors)), np.zeros(len(catalogue))
+    factors[known] = start.item_factors[places[known], :n_factors]
+    biases[known] = start.item_biases[places[known]]
+    learnt, with_factors = start.learnt, np.zeros(len(catalogue), np.bool_)
+    shared = int(np.count_nonzero(known))
+    if n_factors:
+        has = np.asarray(start.item_factors.any(axis=1)) if learnt.with_factors is None else learnt.with_factors
+        with_factors[known] = has[places[known]]
+    return Before(factors, biases, with_factors, learnt.factors if shared else 0, min(learnt.rated or 0, shared))
+
+
+def n_factors_of(start: Release) -> int:
+    """Return how many factors there are to go on from: none if no more than noise is known of any."""
+    return start.n_factors if start.learnt.factors else 0
+
+
+def digest_of_release(start: Release) -> str:
+    """Return a digest of what is used of a release, and of what it cost."""
+    tensors = b"".join(np.ascontiguousarray(one).tobytes() for one in (start.item_factors, start.item_biases))
+    facts = {"ids": list(start.items.ids), "guarantee": start.guarantee.to_json()}
+    return sha256(tensors + digest_of(facts).encode()).hexdigest()[:32]
+
+
+def record_of(start: Release) -> dict[str, Any]:
+    """Return what a release says about the one that it started from."""
+    guarantee = start.guarantee
+    return {"digest": digest_of_release(start), "epsilon": guarantee.epsilon, "delta": guarantee.delta}
+
+
+def assumption_of(start: Release) -> str:
+    """Return what a guarantee rests on."""
+    record = record_of(start)
+    return (
+        f"It starts from an earlier release ({record['digest']}), and its cost, ({record['epsilon']:g}, "
+        f"{record['delta']:g}), is included: whoever is in the ratings of one of the two alone loses less."
+    )

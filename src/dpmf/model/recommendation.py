@@ -1,0 +1,61 @@
+"""What is recommended: items with titles and scores.
+
+>>> list(Recommendations([Recommendation(7, "Heat", 4.5)]).to_columns())
+['item', 'title', 'score']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpmf.frames import Columnar
+from dpmf.html import show_table
+from dpmf.ratings.ids import Id
+
+if TYPE_CHECKING:
+    from dpmf.model.release import Release
+
+
+class Recommendation(NamedTuple):
+    """A recommended item.
+
+    Attributes:
+        item, title: the item.
+        score: what it is ordered by: the expected rating, or the score of the ranking part if the release has one.
+        rating: the expected rating, if the release has a rating model beside a ranking part; else None.
+    """
+
+    item: Id
+    title: str
+    score: float
+    rating: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields, without a rating if there is none."""
+        return {name: value for name, value in self._asdict().items() if name != "rating" or value is not None}
+
+
+class Recommendations(list[Recommendation], Columnar):
+    """A list of recommended items, best first; also a table of them."""
+
+    def to_columns(self) -> dict[str, Any]:
+        """Return item, title and score, and rating if there is one beside the score."""
+        rated = any(one.rating is not None for one in self)
+        names = ("item", "title", "score", "rating") if rated else ("item", "title", "score")
+        return {name: [getattr(one, name) for one in self] for name in names}
+
+    def _repr_html_(self) -> str:
+        return show_table(self.to_columns())
+
+
+def as_recommendation(
+    release: Release, item: Any, score: Any, *, clip: bool, rating: Any | None = None
+) -> Recommendation:
+    """Return the recommendation for an item position and a score; ratings are kept within the scale."""
+    shown = _clipped(release, score) if clip else float(score)
+    stars = None if rating is None else round(_clipped(release, rating), 4)
+    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4), stars)
+
+
+def _clipped(release: Release, rating: Any) -> float:
+    return min(max(float(rating), release.scale.lo), release.scale.hi)

@@ -1,0 +1,142 @@
+"""Starting from an earlier release: what it brings, what it costs, and what cannot be started from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmf import ALS, Budget, Release
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.errors import InvalidArgument
+from dpmf.methods.als.continued import CONTINUES, before_of, n_factors_of
+from dpmf.methods.verification import verify_release
+from dpmf.model import EpochRecord
+from dpmf.model.person import fold_in_many
+from dpmf.ratings import Items, Ratings, Scale
+from dpmf.ratings.synthetic import make
+
+
+@pytest.fixture(scope="module")
+def halves() -> tuple[Ratings, Ratings, Ratings]:
+    """Return earlier and later ratings of the same people, and some to test on."""
+    ratings = make(3000, 60, mean_ratings=24)
+    part = np.random.default_rng(2).random(len(ratings))
+    return ratings.select(part < 0.6), ratings.select((part >= 0.6) & (part < 0.8)), ratings.select(part >= 0.8)
+
+
+@pytest.fixture(scope="module")
+def earlier(halves: tuple[Ratings, Ratings, Ratings]) -> Release:
+    return ALS(budget=Budget(20.0), noise_seed=1).fit(halves[0]).release
+
+
+@pytest.fixture(scope="module")
+def first(halves: tuple[Ratings, Ratings, Ratings]) -> Release:
+    """Return an earlier release whose noise was not seeded."""
+    return ALS(budget=Budget(2.0), n_factors=2, n_epochs=1).fit(halves[0]).release
+
+
+def error_of(release: Release, known: Ratings, test: Ratings) -> float:
+    """Return the rmse of everybody folded in by what is known of them."""
+    biases, factors = fold_in_many(release, known.indptr, known.items, known.values)
+    users, items = test.users, test.items
+    scores = np.einsum("nk,nk->n", factors[users], release.item_factors[items])
+    scores += biases[users] + release.item_biases[items] + release.mean
+    return math.sqrt(float(np.square(np.clip(scores, 1, 5) - test.values).mean()))
+
+
+def test_little_budget_goes_farther_from_an_earlier_release(
+    halves: tuple[Ratings, Ratings, Ratings], earlier: Release, first: Release
+) -> None:
+    old, new, test = halves
+    method = ALS(budget=Budget(0.5), noise_seed=5)
+    certified = replace(earlier, guarantee=first.guarantee)
+    continued, alone = method.fit(new, start=certified).release, method.fit(new).release
+    assert continued.n_used_factors == earlier.n_used_factors > 0
+    errors = [error_of(one, old, test) for one in (continued, alone, earlier)]
+    assert errors[0] < errors[1] - 0.005
+    assert errors[0] < errors[2] + 0.01
+
+
+def test_it_is_certified_for_the_new_ratings_and_says_where_it_started(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, tmp_path: Path
+) -> None:
+    new = halves[1]
+    run = ALS(budget=Budget(1.0), n_epochs=2)
+    release = run.fit(new, start=first).release
+    alone = replace(run, n_factors=n_factors_of(first)).plan_of(new.catalogue, new.scale)
+    assert release.guarantee.own_events() == alone.events()  # starting from what is public costs nothing more
+    assert len(release.guarantee.events) == len(first.guarantee.events) + len(alone.events())
+    assert first.guarantee.epsilon is not None
+    assert release.guarantee.epsilon is not None
+    assert first.guarantee.epsilon < release.guarantee.epsilon < first.guarantee.epsilon + 1.0
+    assert release.configuration[CONTINUES]["epsilon"] == 2.0
+    assert any("earlier release" in one and "is included" in one for one in release.guarantee.assumptions)
+    release.save(tmp_path / "r")
+    assert verify_release(Release.load(tmp_path / "r")).ok
+    hidden = {name: value for name, value in release.configuration.items() if name != CONTINUES}
+    assert not verify_release(replace(release, configuration=hidden)).ok
+    cheaper = replace(release.guarantee, events=release.guarantee.own_events(), epsilon=1.0)
+    assert not verify_release(replace(release, guarantee=cheaper)).ok
+
+
+def test_of_a_release_of_other_items_nothing_is_known(first: Release) -> None:
+    others = Items.of([f"other {number}" for number in range(30)])
+    before = before_of(first, others)
+    assert (before.n_known, before.n_rated) == (0, 0)
+
+
+def test_a_run_that_is_resumed_goes_on_from_the_same_release(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, tmp_path: Path
+) -> None:
+    new = halves[1]
+    method = ALS(budget=Budget(1.0), noise_seed=3, n_epochs=3)
+    whole = method.fit(new, start=first).release
+
+    def stop(record: EpochRecord) -> None:
+        if record.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(new, start=first, callbacks=[stop], checkpoint=Checkpoint(tmp_path / "c"))
+    resumed = method.fit(new, start=first, checkpoint=Checkpoint(tmp_path / "c", resume=True)).release
+    assert np.array_equal(resumed.item_factors, whole.item_factors)
+    other = replace(first, item_biases=first.item_biases + np.float32(0.1))
+    with pytest.raises(InvalidArgument):
+        method.fit(new, start=other, checkpoint=Checkpoint(tmp_path / "c", resume=True))
+
+
+def test_items_are_found_by_their_ids(earlier: Release) -> None:
+    catalogue = Items.of([7, 3, 999])
+    before = before_of(earlier, catalogue)
+    for place, item in enumerate((7, 3)):
+        position = earlier.items.ids.position(item)
+        assert position is not None
+        np.testing.assert_array_equal(before.factors[place], earlier.item_factors[position])
+        assert before.biases[place] == earlier.item_biases[position]
+    assert not before.factors[2].any()
+    assert not before.biases[2]
+    assert not before.with_factors[2]
+
+
+def test_what_cannot_be_started_from_is_refused(
+    halves: tuple[Ratings, Ratings, Ratings], earlier: Release, first: Release
+) -> None:
+    new = halves[1]
+    run = ALS(budget=Budget(1.0))
+    refusals = [
+        (run, earlier, "not certified"),  # its noise was seeded
+        (run, replace(first, configuration={"method": "joint"}), "this one is of joint"),
+        (run, replace(first, feedback="implicit"), "on implicit feedback"),
+        (ALS(budget=Budget(1.0, neighbours="replace")), first, "neighbours='add-remove'"),
+        (run, replace(first, scale=Scale(0, 5), mean=2.5), "the scale 0:5"),
+        (replace(run, n_factors=5), first, "n_factors=5: the release to start from has"),
+        (ALS(budget=Budget(math.inf)), first, "only a certified run"),
+        (replace(run, feedback="implicit"), first, "only a certified run"),
+    ]
+    for method, start, words in refusals:
+        with pytest.raises(InvalidArgument, match=words):
+            method.fit(new, start=start)

@@ -1,0 +1,204 @@
+"""Training on real nodes of a Ray cluster, on this machine: the bits of one process, through losses of all kinds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpmf.engine.checkpoints import Checkpoint
+from dpmf.engine.cluster import Ray
+from dpmf.engine.ray import RayCluster
+from dpmf.engine.store import StoredRatings
+from dpmf.errors import DpmfError
+from dpmf.methods import SGD
+from dpmf.model import EpochRecord
+from dpmf.privacy.ledger import Ledger
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.ratings.store.pieces import MemorySource
+from dpmf.ratings.synthetic import make
+
+from .cases import CERTIFIED, RATINGS, release_bits
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'dpmf[ray]'")
+SEED = {"noise_seed": 5}
+ENOUGH = 6000  # looks at what should end, a tenth of a second apart: then it never will
+ALS, SGLD = CERTIFIED[0], CERTIFIED[12]
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray, about itself
+
+
+class Nodes:
+    """A cluster of several nodes on this machine."""
+
+    def __init__(self) -> None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        from ray.cluster_utils import Cluster
+
+        soon = {
+            "health_check_initial_delay_ms": 500,
+            "health_check_period_ms": 500,
+            "health_check_failure_threshold": 2,
+        }
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
+        self._others = [self._cluster.add_node(num_cpus=1)]
+
+    def executor(self, workers: int = 2) -> Ray:
+        return Ray(self._cluster.address, workers)
+
+    def add(self) -> None:
+        self._others.append(self._cluster.add_node(num_cpus=1))
+
+    def kill(self, place: int) -> None:
+        """Kill a node as if its power had gone."""
+        self._cluster.remove_node(self._others.pop(place), allow_graceful=False)
+
+    def stop(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = Nodes()
+        yield found
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> StoredRatings:
+    return StoredRatings.build(MemorySource(RATINGS), tmp_path_factory.mktemp("ray") / "store")
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes of the workers of this test's cluster."""
+    found: list[int] = []
+    check = RayCluster._check
+
+    def noting(self: RayCluster, worker: int, situation: str) -> None:
+        check(self, worker, situation)
+        found.append(self.get(self.hosts[worker].process.remote()))
+
+    monkeypatch.setattr("dpmf.engine.ray.RayCluster._check", noting)
+    return found
+
+
+def wait_for_the_end_of(processes: list[int]) -> None:
+    """Wait until processes have ended: Ray kills without waiting."""
+    for _ in range(ENOUGH):
+        if not any(map(is_alive, processes)):
+            return
+        time.sleep(0.1)
+    raise AssertionError("a worker lives on")
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def test_killed_workers_leave_the_bits_alone(
+    nodes: Nodes,
+    store: StoredRatings,
+    processes: list[int],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    here = SGLD.fit(RATINGS, SEED, n_threads=1)
+
+    def kill(_: EpochRecord) -> None:
+        os.kill(processes[-1], signal.SIGKILL)
+
+    there = SGLD.fit(store, SEED, executor=nodes.executor(), callbacks=[kill], checkpoint=Checkpoint(tmp_path / "run"))
+    assert release_bits(there) == release_bits(here)
+    assert len(processes) == 1 + len(there.history)  # the last kill comes when nothing is left to ask
+    wait_for_the_end_of(processes)
+    assert "raylet" not in "".join(capfd.readouterr())
+
+
+def test_a_ledger_is_charged_once_and_a_round_is_drawn_once(
+    nodes: Nodes, store: StoredRatings, processes: list[int], tmp_path: Path
+) -> None:
+    drawn: list[str] = []
+
+    def kill(_: EpochRecord) -> None:
+        os.kill(processes[-1], signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        release = Mechanism.release
+
+        def noting(self: Mechanism, what: str, *arguments: Any) -> Any:
+            drawn.append(what)
+            return release(self, what, *arguments)
+
+        patch.setattr(Mechanism, "release", noting)
+        ledger = Ledger(tmp_path / "ledger", ALS.settings["budget"])
+        model = ALS.fit(store, executor=nodes.executor(), callbacks=[kill], ledger=ledger)
+    assert len(ledger.entries()) == 1
+    assert len(drawn) == sum(ALS.stages)
+    assert model.guarantee.certified
+
+
+def test_item_factors_travel_between_workers_and_survive_their_loss(
+    nodes: Nodes, processes: list[int], tmp_path: Path
+) -> None:
+    # Tiers that are large enough for the stores of nodes: smaller ones take another way.
+    ratings = make(300, 4000, mean_ratings=30)
+    store = StoredRatings.build(MemorySource(ratings), tmp_path / "store", size=4, memory=1 << 30)
+    method = SGD(n_factors=32, n_epochs=4, seed=5)
+    here = method.fit(store, n_threads=1).release
+
+    def kill(record: EpochRecord) -> None:
+        if record.epoch < 3:
+            os.kill(processes[record.epoch - 1], signal.SIGKILL)
+
+    for checkpoint in (Checkpoint(tmp_path / "run"), None):
+        processes.clear()
+        there = method.fit(store, executor=nodes.executor(), callbacks=[kill], checkpoint=checkpoint).release
+        assert there.item_factors.tobytes() == here.item_factors.tobytes()
+        assert there.item_biases.tobytes() == here.item_biases.tobytes()
+        assert len(processes) == 4
+
+
+def test_a_killed_node_leaves_the_bits_alone_and_its_loss_for_good_is_an_error(
+    nodes: Nodes, store: StoredRatings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, replace = ALS.fit(RATINGS, SEED, n_threads=1), RayCluster.replace
+    lost: list[int] = []
+
+    def kill_and_replace(record: EpochRecord) -> None:
+        if record.epoch == 1:
+            nodes.add()
+            nodes.kill(0)
+
+    def impatient(self: RayCluster, worker: int, why: str) -> None:
+        monkeypatch.setattr(self, "_patience", 3.0)  # there will be no room, however long it waits
+        lost.append(worker)
+        replace(self, worker, why)
+
+    there = ALS.fit(store, SEED, executor=nodes.executor(), callbacks=[kill_and_replace])
+    assert release_bits(there) == release_bits(here)
+    monkeypatch.setattr(RayCluster, "replace", impatient)
+    with pytest.raises(DpmfError, match=r"one was lost .* no node with room for worker \d of 2 within 3 seconds"):
+        ALS.fit(store, SEED, executor=nodes.executor(), callbacks=[lambda _: nodes.kill(0)])
+    assert len(lost) == 1
+    nodes.add()
+
+
+def test_workers_that_cannot_be_are_errors(nodes: Nodes, store: StoredRatings, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DpmfError, match=r"9 workers with 1 thread each are more than the \d CPUs of \d nodes"):
+        ALS.fit(store, executor=nodes.executor(9))
+    with pytest.raises(DpmfError, match="no Ray cluster answers at localhost:1: start one with `ray start --head`"):
+        ALS.fit(store, executor=Ray("localhost:1"))
+    monkeypatch.setattr("dpmf.engine.ray._about", lambda: {"cpu": "another"})
+    with pytest.raises(DpmfError, match=r"worker 1 on \S+ has the CPU .* and this process another, so results could"):
+        ALS.fit(store, executor=nodes.executor())

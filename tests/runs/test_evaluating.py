@@ -1,0 +1,96 @@
+"""Evaluation where people are: the figures of one machine, up to rounding."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from dpmf.engine.store import StoredRatings
+from dpmf.errors import InvalidArgument
+from dpmf.evaluation import baseline_errors, evaluate
+from dpmf.evaluation.metrics import rmse
+from dpmf.methods import EASE, SGD, Joint
+from dpmf.model import Release
+from dpmf.privacy import Budget
+from dpmf.ratings.store.pieces import MemorySource
+from dpmf.ratings.synthetic import make
+from dpmf.runs.evaluating import evaluate_on
+from dpmf.runs.parts import Split
+
+RATINGS = make(90, 40, mean_ratings=15, seed=2)
+
+
+class Here:
+    """A cluster whose workers are in this process, and get everything as bytes."""
+
+    n_threads = 1
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+        self._made: list[Any] = []
+
+    def check(self) -> None:
+        pass
+
+    @contextlib.contextmanager
+    def start(self, n_threads: int | None = None) -> Iterator[Any]:
+        yield self
+
+    @contextlib.contextmanager
+    def team(self, make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        self._made = [make(*pickle.loads(pickle.dumps(one))) for one in arguments]
+        yield self
+
+    def ask(self, method: str, *arguments: Any) -> Iterator[Any]:
+        for one in reversed(self._made):
+            yield pickle.loads(pickle.dumps(getattr(one, method)(*arguments)))
+
+
+def cluster(n_workers: int) -> Any:
+    return Here(n_workers)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> StoredRatings:
+    return StoredRatings.build(MemorySource(RATINGS), tmp_path_factory.mktemp("evaluating") / "store")
+
+
+def expected(release: Release, split: Split, k: int) -> dict[str, float]:
+    known, test = RATINGS.split(split.holdout, seed=split.seed, how=split.how)
+    figures = evaluate(release, test, known=known, k=k)
+    if release.predicts_ratings:
+        figures["baseline_rmse"] = rmse(baseline_errors(known, test))
+    return figures
+
+
+@pytest.mark.parametrize("n", [3, 200])
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        (SGD(n_factors=3, n_epochs=3), 6),
+        (EASE(budget=Budget(50.0)), 3),
+        (EASE(budget=Budget(50.0), feedback="implicit"), 3),
+        (Joint(n_factors=2, budget=Budget(50.0)), 6),
+    ],
+    ids=["sgd", "ease", "ease-implicit", "joint"],
+)
+def test_figures_are_those_of_one_machine(store: StoredRatings, method: Any, names: int, n: int) -> None:
+    release = method.fit(RATINGS, n_threads=1).release
+    split = Split(0.2, "random", 3)
+    found = evaluate_on(cluster(n), store, release, split, k=5)
+    assert len(found) == names
+    known = expected(release, split, 5)
+    assert found == {name: pytest.approx(known[name], rel=1e-6) for name in found}
+
+
+def test_another_catalogue_and_nothing_to_test_on_are_refused(store: StoredRatings) -> None:
+    release = SGD(n_factors=2, n_epochs=1).fit(RATINGS, n_threads=1).release
+    other = SGD(n_factors=2, n_epochs=1).fit(make(30, 20, seed=1), n_threads=1).release
+    with pytest.raises(InvalidArgument, match="the store has another catalogue than the release"):
+        evaluate_on(cluster(2), store, other, Split(0.2))
+    with pytest.raises(InvalidArgument, match="there are no test ratings"):
+        evaluate_on(cluster(2), store, release, Split(1e-9))
