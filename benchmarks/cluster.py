@@ -28,9 +28,10 @@ from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint, machine_identity
 from dpmf.engine.cluster import Ray
+from dpmf.engine.portions import starts_of
 from dpmf.engine.ray import RayCluster
 from dpmf.engine.schedule import first_tier_of
-from dpmf.engine.spread import Epoch, SpreadGrid, starts_of
+from dpmf.engine.spread import Epoch, SpreadGrid
 from dpmf.engine.store import StoredRatings
 from dpmf.methods import ALS, SGD, Method
 from dpmf.methods.sgd.descent import row_multiple

@@ -11,10 +11,7 @@ the run lets all workers load the last snapshot, or begin again, which gives the
 
 from __future__ import annotations
 
-import os
-import platform
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -22,38 +19,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.blockfile import BlockFile
-from dpmf.engine.cluster import Call, Team
-from dpmf.engine.factors import factor_rows
-from dpmf.engine.layout import equal_masses
+from dpmf.engine.cluster import Call
+from dpmf.engine.portions import Portion, Portions, Start, Travelling, own_copy
 from dpmf.engine.schedule import Place, tier_at
-from dpmf.engine.shares import check_same, check_there
-from dpmf.engine.tensorfile import read_tensors, write_tensors
 from dpmf.engine.threads import run_tasks
-from dpmf.errors import DamagedFile, DpmfError
-from dpmf.files import sha256_of
-
-State = Any  # a named tuple of arrays
 
 
-class Start(Protocol):
-    """How a method begins, and what it does with a block; pickled, and the same on every worker."""
-
-    def strip(self, blocks: BlockFile, strip: int) -> State:
-        """Return the initial state of a strip: a named tuple of arrays."""
-
-    def tier(self, blocks: BlockFile, tier: int) -> State:
-        """Return the initial state of a tier, likewise."""
+class Visitor(Start, Protocol):
+    """How a method begins, and what it does with a block."""
 
     def visit(self, block: Any, strip: Any, tier: Any, constants: Any, place: Place) -> float:
         """Do the work of one block, as `dpmf.engine.executor.Epoch` says."""
-
-
-class Travelling(NamedTuple):
-    """A tier on its way to another worker."""
-
-    tier: int
-    state: State
 
 
 class Spent(NamedTuple):
@@ -68,31 +44,24 @@ class Spent(NamedTuple):
     received: int
 
 
-class Strips:
+class Strips(Portion):
     """Consecutive strips on a worker, and the tiers that are there at the moment.
 
     Args:
-        folder: of the blocks.
-        fingerprint: of their ratings.
-        first, last: strips first..last-1.
-        start: of the method.
+        folder, fingerprint, first, last: as those of `Portion`.
+        visitor: of the method.
         n_threads: how many blocks are visited at a time.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, first: int, last: int, start: Start, n_threads: int) -> None:
-        check_there(folder, (folder / "layout.json").is_file())
-        self._blocks = BlockFile.open(folder)
-        check_same(folder, self._blocks.fingerprint(), fingerprint)
-        self._own, self._start, self._n_threads = range(first, last), start, n_threads
-        self._strips: dict[int, State] = {}
-        self._tiers: dict[int, State] = {}
+    def __init__(self, folder: Path, fingerprint: str, first: int, last: int, visitor: Visitor, n_threads: int) -> None:
+        super().__init__(folder, fingerprint, first, last, visitor)
+        self._visitor, self._n_threads = visitor, n_threads
         self._results: dict[tuple[int, int], float] = {}
         self._received = 0
 
     def begin(self) -> None:
-        """Set the initial state, with the tiers that have the numbers of the own strips."""
-        self._strips = {strip: self._start.strip(self._blocks, strip) for strip in self._own}
-        self._tiers = {tier: self._start.tier(self._blocks, tier) for tier in self._own}
+        """Set the initial state."""
+        super().begin()
         self._results, self._received = {}, 0
 
     def visit(self, step: int, first_tier: int, constants: Any, incoming: Travelling | None, passes: bool) -> Any:
@@ -112,7 +81,7 @@ class Strips:
             strip = self._own[task]
             place = Place(strip, tier_at(strip, step, first_tier, size))
             block = self._blocks.block(*place)
-            values[task] = self._start.visit(block, self._strips[strip], self._tiers[place.tier], constants, place)
+            values[task] = self._visitor.visit(block, self._strips[strip], self._tiers[place.tier], constants, place)
             self._blocks.release(block)
 
         run_tasks(work, len(self._own), self._n_threads)
@@ -139,46 +108,11 @@ class Strips:
         for one in arrived:
             self._receive(one)
 
-    def tier(self, tier: int) -> State:
-        """Return a tier that is here."""
-        return self._tiers[tier]
-
-    def save(self, folder: Path) -> dict[str, str]:
-        """Write the state of strips and tiers to a folder, and return checksums by file."""
-        if not folder.is_dir():
-            raise DpmfError(
-                f"{folder.parent} is not on {platform.node()}: keep checkpoints on a disk that all nodes share"
-            )
-        checksums = {}
-        parts = [(_file_of("strip", one), state) for one, state in self._strips.items()]
-        for name, state in [*parts, *((_file_of("tier", one), state) for one, state in self._tiers.items())]:
-            write_tensors(folder / name, _named(state))
-            with (folder / name).open("rb+") as file:
-                os.fsync(file.fileno())
-            checksums[name] = sha256_of(folder / name)
-        return checksums
-
-    def load(self, folder: Path, checksums: Mapping[str, str]) -> None:
-        """Set the state from a folder, with the tiers that have the numbers of the own strips."""
-        self.begin()
-        for what, states in (("strip", self._strips), ("tier", self._tiers)):
-            for number, state in states.items():
-                path = folder / _file_of(what, number)
-                if not path.is_file() or sha256_of(path) != checksums.get(path.name):
-                    raise DamagedFile(
-                        f"{path} is damaged, or not on {platform.node()}: keep checkpoints on a disk that all nodes "
-                        "share, or start over"
-                    )
-                tensors = _named(state)
-                read_tensors(path, list(tensors), tensors)
-
     def _receive(self, incoming: Travelling | None) -> None:
-        """Keep a tier that arrived; what has travelled may only be read, so it is copied into rows of our own."""
-        if incoming is None:
-            return
-        tier, state = incoming
-        self._received += sum(array.nbytes for array in state)
-        self._tiers[tier] = state._make(map(_copied, state))
+        """Keep a tier that arrived."""
+        if incoming is not None:
+            self._received += sum(array.nbytes for array in incoming.state)
+            self._tiers[incoming.number] = own_copy(incoming.state)
 
 
 @dataclass(frozen=True)
@@ -194,40 +128,8 @@ class Epoch:
     received: tuple[int, ...]
 
 
-class SpreadGrid:
-    """A block grid on the workers of a cluster, as whoever leads the run sees it.
-
-    Args:
-        team: of `Strips`.
-        starts: the first strip of each worker, and the end.
-    """
-
-    def __init__(self, team: Team, starts: list[int]) -> None:
-        self._team, self._starts, self._size = team, starts, starts[-1]
-        self._n_workers = len(starts) - 1
-        self._first_tier = 0  # strip s has tier s + this
-
-    def begin(self) -> None:
-        """Set the initial state."""
-        self._everywhere("begin")
-        self._first_tier = 0
-
-    def load(self, folder: Path, checksums: Mapping[str, str]) -> None:
-        """Set the state from a snapshot."""
-        self._everywhere("load", folder, checksums)
-        self._first_tier = 0
-
-    def save(self, folder: Path) -> dict[str, str]:
-        """Write a snapshot's files, and return their checksums."""
-        found: dict[str, str] = {}
-        for part in self._everywhere("save", folder):
-            found |= part
-        return found
-
-    def tiers(self) -> list[State]:
-        """Return the state of all tiers."""
-        owners = [self._owner(tier - self._first_tier) for tier in range(self._size)]
-        return self._team.carry_out([Call(owner, "tier", (tier,), True) for tier, owner in enumerate(owners)])
+class SpreadGrid(Portions):
+    """A block grid on the workers of a cluster, as whoever leads the run sees it: a team of `Strips`."""
 
     def run(self, constants: Any, first_tier: int) -> Epoch:
         """Visit every block once.
@@ -263,36 +165,3 @@ class SpreadGrid:
                 moving[ends].append(tier)
         given = {ends: Call(ends[0], "give", (tiers,)) for ends, tiers in moving.items()}
         return [*given.values(), *(Call(ends[1], "take", (call,)) for ends, call in given.items())]
-
-    def _owner(self, strip: int) -> int:
-        return int(np.searchsorted(self._starts, strip % self._size, "right")) - 1
-
-    def _everywhere(self, method: str, *arguments: Any) -> list[Any]:
-        return self._team.carry_out([Call(worker, method, arguments, True) for worker in range(self._n_workers)])
-
-
-def starts_of(size: int, n_workers: int) -> list[int]:
-    """Return the first strip of each worker, and the end: as many strips each, or one more.
-
-    >>> starts_of(8, 3)
-    [0, 3, 5, 8]
-    """
-    starts: list[int] = equal_masses(np.ones(size, np.int64), n_workers).tolist()
-    return starts
-
-
-def _file_of(what: str, number: int) -> str:
-    return f"{what}-{number:04d}.safetensors"
-
-
-def _copied(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy that may be written to, rows laid out for kernels."""
-    if array.ndim != 2:
-        return np.array(array)
-    rows = factor_rows(*array.shape).view(array.dtype)
-    rows[...] = array
-    return rows
-
-
-def _named(state: State) -> dict[str, NDArray[Any]]:
-    return dict(zip(state._fields, state, strict=True))

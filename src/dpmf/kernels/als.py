@@ -42,8 +42,9 @@ def solve_rated(
     penalties: Penalties,
     b: NDArray[np.float32],  # out
     U: NDArray[np.float32],  # out
-) -> float:
-    """Solve for rows start..stop-1 and return the sum of their squared errors; a row without ratings gets zeros.
+    errors: NDArray[np.float64],  # out
+) -> None:
+    """Solve for rows start..stop-1, and write the sum of each one's squared errors; a row without ratings gets zeros.
 
     The slow equivalent, for one row, is `solve_rated_reference`.
     """
@@ -55,12 +56,12 @@ def solve_rated(
     nothing = np.zeros(A.shape, np.float32)
     B[:] = np.float32(0)
     B[:, 1] = np.float32(1)
-    squared = 0.0
     for i in range(start, stop):
         n = indptr[i + 1] - indptr[i]
         if n == 0:
             b[i] = np.float32(0)
             U[i] = np.float32(0)
+            errors[i] = 0.0
             continue
         _copy_upper(nothing, A)
         right[:] = np.float32(0)  # Σ e_j v_j and Σ v_j
@@ -89,8 +90,7 @@ def solve_rated(
         length = _substitute(A, np.float32(bias), U[i])
         b[i] = np.float32(bias)
         # The normal equations being met, squared errors and penalties add up to Σ e² - b Σ e - u·Σ e v.
-        squared += e_squared - bias * e_sum - (yy - bias * sy) - ridge_b * scale * bias * bias - ridge * length
-    return squared
+        errors[i] = e_squared - bias * e_sum - (yy - bias * sy) - ridge_b * scale * bias * bias - ridge * length
 
 
 @fast_kernel

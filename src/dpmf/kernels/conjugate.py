@@ -18,9 +18,10 @@ A row starts from the x that it has, and steps are taken until its residual is a
 method comes back to every row with better columns, so that more would be wasted.
 
 >>> pairs = Csr(np.array([0, 1]), np.array([0], np.int32), np.array([1.0], np.float32))
->>> Y, x = np.zeros((1, 16), np.float32), np.zeros((1, 16), np.float32)
+>>> Y, x, f = np.zeros((1, 16), np.float32), np.zeros((1, 16), np.float32), np.zeros(1)
 >>> Y[0, 0] = 0.5
->>> round(improve_observed(pairs, 0, 1, Y, x), 3), round(float(x[0, 0]), 3)
+>>> improve_observed(pairs, 0, 1, Y, x, f)
+>>> round(float(f[0]), 3), round(float(x[0, 0]), 3)
 (1.2, 0.8)
 """
 
@@ -65,8 +66,9 @@ def improve_observed(
     stop: int,
     Y: NDArray[np.float32],
     X: NDArray[np.float32],  # out
-) -> float:
-    """Improve x of rows start..stop-1 and return the sum of their f; a row without observations gets zeros.
+    objectives: NDArray[np.float64],  # out
+) -> None:
+    """Improve x of rows start..stop-1, and write the f of each; a row without observations gets zeros.
 
     The slow equivalent, for one row, is `improve_observed_reference`.
 
@@ -74,6 +76,7 @@ def improve_observed(
         observed: its values are the weights w_j.
         Y: whitened columns, whose rows are a multiple of 16 wide and have no gaps.
         X: where to start, and the improved rows.
+        objectives: f of each row.
     """
     indptr, columns, values = observed
     width = X.shape[1]
@@ -85,11 +88,11 @@ def improve_observed(
     targets, weights, nothing = np.zeros(most, np.float32), np.zeros(most, np.float32), np.zeros(most, np.float32)
     vectors = aligned_rows(3, width)
     r, p, q = vectors[0], vectors[1], vectors[2]
-    objective = 0.0
     for i in range(start, stop):
         x, n = X[i], indptr[i + 1] - indptr[i]
         if n == 0:
             x[:] = np.float32(0)
+            objectives[i] = 0.0
             continue
         total = 0.0
         for one in range(n):
@@ -100,7 +103,7 @@ def improve_observed(
         for one in range(n, n + _AT_ONCE - 1):  # fills up the last four, without weight
             places[one], weights[one], targets[one] = places[0], np.float32(0), np.float32(0)
         of_targets = _write_residual(flat, places, targets, weights, n, x, r)  # b·x
-        objective += total - of_targets - np.float64(dot_lines(r, 0, x, 0, lines))
+        objective = total - of_targets - np.float64(dot_lines(r, 0, x, 0, lines))
         squared = dot_lines(r, 0, r, 0, lines)
         enough = max(np.float32(_ENOUGH) * squared, np.float32(_NEGLIGIBLE * total))
         p[:] = r
@@ -117,7 +120,7 @@ def improve_observed(
             again = squared / before
             for k in range(width):
                 p[k] = r[k] + again * p[k]
-    return objective
+        objectives[i] = objective
 
 
 @kernel

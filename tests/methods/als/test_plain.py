@@ -16,7 +16,7 @@ from dpmf.engine.sparse import SparseRows
 from dpmf.errors import InvalidArgument
 from dpmf.kernels.als import solve_rated
 from dpmf.kernels.ridge import Penalties
-from dpmf.methods.als.half_step import improve_rows
+from dpmf.methods.als.half_step import Rows, observed_half
 from dpmf.methods.als.plain import (
     Factorization,
     factorize_observations,
@@ -94,7 +94,8 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
     values = []
     for _ in range(6):
         for side, others, theirs, own, rows in ((users, V, c, b, U), (items, U, b, c, V)):
-            solve_rated(side.csr, 0, side.n_rows, others, theirs, mean, penalties, own, rows)
+            errors = np.zeros(side.n_rows)
+            solve_rated(side.csr, 0, side.n_rows, others, theirs, mean, penalties, own, rows, errors)
             values.append(objective())
     assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(values))
     assert values[-1] < 0.9 * values[0]
@@ -103,13 +104,13 @@ def test_the_objective_never_rises_between_half_steps_for_ratings() -> None:
 def test_the_objective_never_rises_between_half_steps_for_observations() -> None:
     users = SparseRows.by_user(DATA)
     items = users.transposed(DATA.n_items)
-    U, V = factor_rows(DATA.n_users, 6), factor_rows(DATA.n_items, 6)
-    V[:, :6] = np.random.default_rng(0).normal(0, 0.3, (DATA.n_items, 6))
+    U, V = Rows.zeros(DATA.n_users, 6), Rows.zeros(DATA.n_items, 6)
+    V.factors[:, :6] = np.random.default_rng(0).normal(0, 0.3, (DATA.n_items, 6))
     values = []
     for _ in range(6):
         for side, others, rows in ((users, V, U), (items, U, V)):
-            improve_rows(side, others, rows, 0.5, n_threads=1)
-            values.append(observations_objective(DATA, U[:, :6], V[:, :6], regularization=0.5))
+            observed_half(0.5, others, 1).solve(side, rows, 1)
+            values.append(observations_objective(DATA, U.factors[:, :6], V.factors[:, :6], regularization=0.5))
     assert all(later <= earlier * (1 + 1e-6) for earlier, later in pairwise(values))
     assert values[-1] < 0.9 * values[0]
 

@@ -22,15 +22,21 @@ import numpy as np
 
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.cluster import Ray
-from dpmf.engine.store import AnyRatings
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.continued import CONTINUES, assumption_of, before_of, check_start, n_factors_of, record_of
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
-from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, confidence_of, fit_implicit, implicit_release
+from dpmf.methods.als.implicit import (
+    IMPLICIT_ASSUMPTION,
+    confidence_of,
+    fit_implicit,
+    fit_implicit_on,
+    implicit_release,
+)
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
-from dpmf.methods.als.plain import fit_explicit
+from dpmf.methods.als.plain import fit_explicit, fit_explicit_on
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
 from dpmf.methods.als.popularity import by_popularity
 from dpmf.methods.base import Callback, RunOptions
@@ -161,6 +167,11 @@ class ALS(CertifiedMethod):
         """Whether users' factors are fitted to their own ratings alone: always."""
         return True
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster: always."""
+        return True
+
     def without_factors(self) -> ALS | None:
         """Return a run of item biases, or of popularity, alone; without privacy biases are no reference."""
         if self.is_implicit:
@@ -238,6 +249,10 @@ class ALS(CertifiedMethod):
         self._check_counts(ratings.scale)
         if self.noise_seed is not None:
             raise InvalidArgument("noise_seed means nothing with an infinite epsilon: leave it out, or give a budget")
+        if options.cluster is not None:
+            assert isinstance(ratings, StoredRatings)
+            fit_there = fit_implicit_on if self.is_implicit else fit_explicit_on
+            return fit_there(ratings, self.configuration(), options, options.cluster)
         assert isinstance(ratings, Ratings)
         counted = ratings if self.cap is None else trimmed(ratings, self.cap, seed=self.seed)
         plain = fit_implicit if self.is_implicit else fit_explicit

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.cluster import Cluster
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.kernels.als_implicit import Confidence, extra_weights
 from dpmf.methods.als.defaults import COUNTS, MOST_COUNT
 from dpmf.methods.als.plain import factorize_observations
@@ -38,19 +40,43 @@ def fit_implicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str,
     """
     settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
     how: dict[str, Any] = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
-    confidence = confidence_of(configuration, ratings.scale)
     if settings["n_factors"]:
-        weights = extra_weights(counted.values, confidence).astype(np.float32)
+        weights = extra_weights(counted.values, confidence_of(configuration, ratings.scale)).astype(np.float32)
         found = factorize_observations(counted, **settings, weights=weights, **how)
         U, V, c, history = found.user_factors, found.item_factors, found.item_biases, found.history
     else:
         U, V = np.zeros((ratings.n_users, 0), np.float32), np.zeros((ratings.n_items, 0), np.float32)
-        c = (np.bincount(counted.items, minlength=ratings.n_items) / max(ratings.n_users, 1)).astype(np.float32)
-        history = ()
-    penalty, catalogue = settings["regularization"], ratings.catalogue
-    release = implicit_release(catalogue, V, c, penalty, confidence, configuration, Guarantee.none())
+        c, history = _shares(np.bincount(counted.items, minlength=ratings.n_items), ratings.n_users), ()
+    release = _plain_release(ratings, configuration, V, c)
     nobody = np.zeros(len(U), np.float32)  # a person's bias would move all of their scores alike
     return Model(release, ratings.user_ids, U, nobody, ratings.indptr, ratings.items, history)
+
+
+def fit_implicit_on(
+    ratings: StoredRatings, configuration: Mapping[str, Any], options: RunOptions, cluster: Cluster
+) -> Model:
+    """Return a model as `fit_implicit` does, found by the workers of a cluster; it holds nobody."""
+    from dpmf.methods.als.spread import check_cap, train_on
+
+    if not configuration["n_factors"]:
+        check_cap(configuration)
+        V, c = np.zeros((ratings.n_items, 0), np.float32), _shares(ratings.blocks.item_counts, ratings.n_users)
+        return Model.without_users(_plain_release(ratings, configuration, V, c), ())
+    found = train_on(ratings, configuration, options, cluster, confidence_of(configuration, ratings.scale))
+    return Model.without_users(_plain_release(ratings, configuration, found.factors, found.biases), found.history)
+
+
+def _shares(counts: NDArray[np.int64], n_users: int) -> NDArray[np.float32]:
+    """Return the share of people who have each item."""
+    return (counts / max(n_users, 1)).astype(np.float32)
+
+
+def _plain_release(
+    ratings: AnyRatings, configuration: Mapping[str, Any], V: NDArray[np.float32], c: NDArray[np.float32]
+) -> Release:
+    confidence = confidence_of(configuration, ratings.scale)
+    facts = configuration["regularization"], confidence, configuration, Guarantee.none()
+    return implicit_release(ratings.catalogue, V, c, *facts)
 
 
 def confidence_of(settings: Mapping[str, Any], scale: Scale) -> Confidence:

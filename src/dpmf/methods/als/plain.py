@@ -30,19 +30,23 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.checkpoints import Checkpoint, Snapshots
+from dpmf.engine.cluster import Cluster
 from dpmf.engine.factors import factor_rows, fill_randomly
 from dpmf.engine.sparse import SparseRows
+from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.kernels.als import observed_error, solve_rated
+from dpmf.kernels.als import observed_error
+from dpmf.kernels.blocks import mean_on_grid, sum_on_grid
 from dpmf.kernels.ridge import Penalties
-from dpmf.methods.als.half_step import gramian_of, improve_rows
+from dpmf.methods.als.half_step import Problem, Rows, gramian_of, observed_half, rated_half
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.checks import not_negative, positive, whole
 from dpmf.methods.snapshots import fingerprint_of, restore, save, snapshots_of
@@ -56,7 +60,7 @@ Array = NDArray[np.float32]
 MOST_FACTORS = 1 << 10  # time grows with the square, and memory has room for dozens of squares of this number
 EXPONENT = 0.6
 BIAS_PART = 0.3  # of the penalty on factors that falls on biases
-_INITIAL_SD = 0.1
+INITIAL_SD = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,20 +95,37 @@ def fit_explicit(ratings: Ratings, counted: Ratings, configuration: Mapping[str,
     settings = {name: configuration[name] for name in ("n_factors", "n_epochs", "regularization", "seed")}
     how: dict[str, Any] = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
     found = factorize_ratings(counted, **settings, **how)
-    unit = unit_of(ratings.scale)
-    penalty = settings["regularization"]
-    release = Release(
+    release = _release(ratings, configuration, found.mean, found.item_factors, found.item_biases)
+    users = ratings.user_ids, found.user_factors, found.user_biases
+    return Model(release, *users, ratings.indptr, ratings.items, found.history)
+
+
+def fit_explicit_on(
+    ratings: StoredRatings, configuration: Mapping[str, Any], options: RunOptions, cluster: Cluster
+) -> Model:
+    """Return a model of exact solutions, found by the workers of a cluster; it holds nobody."""
+    from dpmf.methods.als.spread import train_on
+
+    found = train_on(ratings, configuration, options, cluster)
+    release = _release(ratings, configuration, ratings.blocks.mean, found.factors, found.biases)
+    return Model.without_users(release, found.history)
+
+
+def _release(
+    ratings: AnyRatings, configuration: Mapping[str, Any], mean: float, factors: Array, biases: Array
+) -> Release:
+    """Return the release of what was found of items."""
+    penalty = configuration["regularization"]
+    return Release(
         items=ratings.catalogue,
         scale=ratings.scale,
-        mean=found.mean,
-        item_factors=found.item_factors,
-        item_biases=found.item_biases,
-        ridge=Ridge(BIAS_PART * penalty, penalty * unit, EXPONENT),
+        mean=mean,
+        item_factors=factors,
+        item_biases=biases,
+        ridge=Ridge(BIAS_PART * penalty, penalty * unit_of(ratings.scale), EXPONENT),
         configuration=dict(configuration),
         guarantee=Guarantee.none(),
     )
-    users = ratings.user_ids, found.user_factors, found.user_biases
-    return Model(release, *users, ratings.indptr, ratings.items, found.history)
 
 
 def factorize_ratings(
@@ -134,38 +155,28 @@ def factorize_ratings(
         callbacks: called with the record of each epoch when it ends; one that returns True ends the training.
         checkpoint: where to store snapshots, from which a run that was stopped resumes to the same result.
     """
-    _check(ratings, n_factors, n_epochs, seed, regularization)
+    check_plain(len(ratings), n_factors, n_epochs, seed, regularization)
     not_negative("exponent", exponent)
     ridge_b = BIAS_PART * regularization if bias_regularization is None else bias_regularization
     not_negative("bias_regularization", ridge_b)
     threads = thread_count(n_threads)
-    unit = unit_of(ratings.scale)
+    unit, lo, hi = unit_of(ratings.scale), ratings.scale.lo, ratings.scale.hi
     users = SparseRows.by_user(ratings)
     items = users.transposed(ratings.n_items, threads)
-    mean = float(ratings.values.mean(dtype=np.float64))
-    U = factor_rows(ratings.n_users, n_factors)
-    V = _initial(ratings, items, n_factors, _INITIAL_SD * math.sqrt(unit), seed)
-    b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
-
-    penalties = Penalties(ridge_b, regularization * unit, exponent)
-
-    def solve(side: SparseRows, others: Array, their_biases: Array, biases: Array, factors: Array) -> float:
-        def work(start: int, stop: int) -> float:
-            return solve_rated(side.csr, start, stop, others, their_biases, mean, penalties, biases, factors)
-
-        return side.visit(work, threads)
-
-    def epoch() -> float:
-        solve(users, V, c, b, U)
-        return solve(items, U, b, c, V) / len(ratings)
+    mean = mean_on_grid(sum_on_grid(ratings.values, lo, hi), len(ratings), lo, hi)  # the same in any order
+    sd, penalties = initial_sd(unit), Penalties(ridge_b, regularization * unit, exponent)
+    U = Rows.zeros(ratings.n_users, n_factors)
+    V = initial_rows(ratings.catalogue.ids.keys, np.diff(items.indptr), n_factors, sd, seed)
+    epoch = _epoch(partial(rated_half, mean, penalties), users, items, U, V, threads)
 
     settings = {
         "name": "als", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
         "bias_regularization": ridge_b, "exponent": exponent, "seed": seed,
     }  # fmt: skip
     with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings)) as snapshots:
-        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V, "b": b, "c": c}, snapshots)
-    return Factorization(mean, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
+        state = {"U": U.factors, "V": V.factors, "b": U.biases, "c": V.biases}
+        history = _train(epoch, n_epochs, tuple(callbacks), state, snapshots)
+    return Factorization(mean, *_trimmed(U, n_factors), *_trimmed(V, n_factors), history)
 
 
 def factorize_observations(
@@ -192,26 +203,21 @@ def factorize_observations(
 
     The same objective as that of `implicit.als.AlternatingLeastSquares(alpha=1)` for a matrix of 1 + w.
     """
-    _check(ratings, n_factors, n_epochs, seed, regularization)
+    check_plain(len(ratings), n_factors, n_epochs, seed, regularization)
     threads = thread_count(n_threads)
     users = _observed(ratings, alpha, weights)
     items = users.transposed(ratings.n_items, threads)
-    U = factor_rows(ratings.n_users, n_factors)
-    V = _initial(ratings, items, n_factors, _INITIAL_SD, seed)
-    V[np.diff(items.indptr) > 0, :n_factors] += _INITIAL_SD  # a direction in common: popularity is found at once
-
-    def epoch() -> float:
-        improve_rows(users, V, U, regularization, threads)
-        return improve_rows(items, U, V, regularization, threads) / len(ratings)
+    U = Rows.zeros(ratings.n_users, n_factors)
+    V = initial_rows(ratings.catalogue.ids.keys, np.diff(items.indptr), n_factors, INITIAL_SD, seed, common=INITIAL_SD)
+    epoch = _epoch(partial(observed_half, regularization), users, items, U, V, threads)
 
     settings = {
         "name": "als of observations", "n_factors": n_factors, "n_epochs": n_epochs, "regularization": regularization,
         "seed": seed,
     }  # fmt: skip
     with snapshots_of(checkpoint, settings, ratings, lambda: fingerprint_of(ratings, users.values)) as snapshots:
-        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U, "V": V}, snapshots)
-    b, c = np.zeros(ratings.n_users, np.float32), np.zeros(ratings.n_items, np.float32)
-    return Factorization(0.0, *_trimmed(U, n_factors, b), *_trimmed(V, n_factors, c), history)
+        history = _train(epoch, n_epochs, tuple(callbacks), {"U": U.factors, "V": V.factors}, snapshots)
+    return Factorization(0.0, *_trimmed(U, n_factors), *_trimmed(V, n_factors), history)
 
 
 def observations_objective(
@@ -240,6 +246,19 @@ def observations_objective(
     return users.visit(work, threads) + everywhere
 
 
+def _epoch(
+    problem: Problem, users: SparseRows, items: SparseRows, U: Rows, V: Rows, n_threads: int
+) -> Callable[[], float]:
+    """Return what solves for all users, then for all items, and returns the objective per rating."""
+
+    def epoch() -> float:
+        problem(V, n_threads).solve(users, U, n_threads)
+        half = problem(U, n_threads)
+        return float(half.solve(items, V, n_threads).sum() + half.everywhere) / len(users.columns)
+
+    return epoch
+
+
 def _train(
     epoch: Callable[[], float],
     n_epochs: int,
@@ -261,21 +280,37 @@ def _train(
     return tuple(history)
 
 
-def _check(ratings: Ratings, n_factors: int, n_epochs: int, seed: int, regularization: float) -> None:
+def check_plain(n_ratings: int, n_factors: int, n_epochs: int, seed: int, regularization: float) -> None:
+    """Refuse settings that cannot be, and no ratings."""
     whole("n_factors", n_factors, most=MOST_FACTORS)
     whole("n_epochs", n_epochs)
     whole("seed", seed, least=0, most=(1 << 63) - 1)
     positive("regularization", regularization)
-    if not len(ratings):
+    if not n_ratings:
         raise InvalidArgument("there are no ratings to train on")
 
 
-def _initial(ratings: Ratings, items: SparseRows, n_factors: int, sd: float, seed: int) -> Array:
-    """Return random factors of the items that have ratings, each row made from its item's id."""
-    V = factor_rows(ratings.n_items, n_factors)
-    fill_randomly(stream_key(seed, "item factors"), ratings.catalogue.ids.keys, n_factors, sd, V)
-    V[np.diff(items.indptr) == 0] = 0
-    return V
+def initial_sd(unit: float) -> float:
+    """Return the standard deviation of the initial factors of items, for ratings on a scale of this unit."""
+    return INITIAL_SD * math.sqrt(unit)
+
+
+def initial_rows(
+    keys: NDArray[np.uint64], counts: NDArray[np.int64], n_factors: int, sd: float, seed: int, common: float = 0.0
+) -> Rows:
+    """Return random factors of items, each row made from its item's id; those without ratings get zeros.
+
+    Args:
+        keys: of the items' ids.
+        counts: how many ratings each has.
+        n_factors, sd, seed: of the factors.
+        common: a direction that all have in common, so that popularity is found at once.
+    """
+    rows = Rows.zeros(len(keys), n_factors)
+    fill_randomly(stream_key(seed, "item factors"), keys, n_factors, sd, rows.factors)
+    rows.factors[:, :n_factors] += np.float32(common)
+    rows.factors[counts == 0] = 0
+    return rows
 
 
 def _observed(ratings: Ratings, alpha: float, weights: NDArray[np.float32] | None) -> SparseRows:
@@ -298,5 +333,5 @@ def _padded(factors: Array, n_rows: int) -> Array:
     return rows
 
 
-def _trimmed(rows: Array, n_factors: int, biases: Array) -> tuple[Array, Array]:
-    return np.ascontiguousarray(rows[:, :n_factors]), biases
+def _trimmed(rows: Rows, n_factors: int) -> tuple[Array, Array]:
+    return np.ascontiguousarray(rows.factors[:, :n_factors]), rows.biases

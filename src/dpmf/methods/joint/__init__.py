@@ -125,6 +125,11 @@ class Joint(CertifiedMethod):
         """Whether a user is known by their own ratings alone: always."""
         return True
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster: always."""
+        return True
+
     def without_factors(self) -> Joint | EASE:
         """Return a run of item biases and popularity alone; without privacy, where biases are no reference, of that."""
         if self.kind == "certified":
@@ -147,9 +152,8 @@ class Joint(CertifiedMethod):
             about = ratings.users_about if self.n_users is None else self.n_users
             return replace(self, n_users=about).certify(ratings, options)
         ranking, rating_model = self.halves
-        of_rating_model = {name: getattr(options, name) for name in ("n_threads", "callbacks", "checkpoint")}
-        rated = rating_model.fit(ratings, **of_rating_model)
-        ranked = ranking.fit(ratings, n_threads=options.n_threads)
+        rated = rating_model._train(ratings, options)
+        ranked = ranking._train(ratings, replace(options, callbacks=(), checkpoint=None))
         release = combined(rated.release, ranked.release, self.configuration())
         return replace(rated, release=release, seen_weights=ranked.seen_weights)
 

@@ -1,0 +1,101 @@
+"""A run on the workers of a cluster, whose state is in portions there: repeated from a snapshot when one is lost.
+
+Factors of users never come to whoever leads the run; workers write and read snapshots by themselves. When a worker is
+lost, all go back to the newest snapshot, or to the start where there is none, and repeat the epochs since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from dpmf.engine.checkpoints import Snapshots
+from dpmf.engine.cluster import WorkerLost
+from dpmf.engine.portions import Portions, State
+from dpmf.errors import DamagedFile, DpmfError
+from dpmf.methods.base import Callback
+from dpmf.model import EpochRecord
+
+_MOST_LOSSES = 20  # without an epoch in between that got further than any before
+
+
+class SpreadRun:
+    """The epochs of a run.
+
+    Args:
+        portions: the state.
+        snapshots: of the run, if any.
+        n_epochs: how many there are.
+        advance: carries out the epoch of a number, from 1, and returns its record.
+    """
+
+    def __init__(
+        self,
+        portions: Portions,
+        snapshots: Snapshots | None,
+        n_epochs: int,
+        advance: Callable[[int], EpochRecord],
+    ) -> None:
+        self._portions, self._snapshots = portions, snapshots
+        self._n_epochs, self._carry_out_epoch = n_epochs, advance
+        self._history: list[EpochRecord] = []
+
+    def carry_out(self, callbacks: tuple[Callback, ...]) -> tuple[EpochRecord, ...]:
+        """Carry out all epochs, and return a record of each."""
+        self._steadily(self._restore)
+        while len(self._history) < self._n_epochs:
+            self._steadily(self._advance)
+            stops = [callback(self._history[-1]) is True for callback in callbacks]  # every one is called
+            if any(stops):
+                break
+        return tuple(self._history)
+
+    def tiers(self) -> list[State]:
+        """Return the state of all tiers."""
+        found: list[State] = []
+        self._steadily(lambda: found.extend(self._portions.tiers()))
+        return found
+
+    def _steadily(self, work: Callable[[], object]) -> None:
+        """Do something that needs all workers; if one is lost, let all return to where the run is, and repeat it."""
+        reached, losses, lost = len(self._history), 0, False
+        while True:
+            try:
+                if lost:
+                    self._restore()
+                    while len(self._history) < reached:
+                        self._advance()
+                work()
+                return
+            except WorkerLost as why:
+                lost, losses = True, losses + 1
+                if losses > _MOST_LOSSES:
+                    raise DpmfError(
+                        f"workers were lost {losses} times before epoch {reached + 1} was over ({why}): give them more "
+                        "memory, or use more of them"
+                    ) from None
+
+    def _restore(self) -> None:
+        """Let all workers load the newest snapshot, or begin."""
+        found = None if self._snapshots is None else self._snapshots.latest_parts()
+        if found is None:
+            self._portions.begin()
+            self._history = []
+            return
+        try:
+            self._history = [EpochRecord(**record) for record in found.facts["history"]]
+            if len(self._history) != found.epoch:
+                raise ValueError(f"{len(self._history)} records of {found.epoch} epochs")
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"the checkpoint of epoch {found.epoch} is damaged: {error}") from None
+        self._portions.load(found.folder, found.checksums)
+
+    def _advance(self) -> None:
+        """Carry out an epoch, and take a snapshot if one is due."""
+        epoch, snapshots = len(self._history) + 1, self._snapshots
+        history = [*self._history, self._carry_out_epoch(epoch)]
+        if snapshots is not None and (snapshots.is_due(epoch) or epoch == self._n_epochs):
+            facts: dict[str, Any] = {"history": [asdict(one) for one in history]}
+            snapshots.save_parts(epoch, self._portions.save, facts)
+        self._history = history
