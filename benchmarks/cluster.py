@@ -2,12 +2,12 @@
 
     python benchmarks/cluster.py STORE [--workers 1 2 4] [--factors 64] [--epochs 5] [--kills 20] [--node-kills 1]
 
-Every node is a raylet with one CPU, and every worker uses one thread. For each number of workers, SGD and certified ALS
-(with seeded noise) are trained, and compared with one process byte for byte. For SGD the bytes of item factors that
-workers received from others are counted in the workers, and set beside what the schedule implies: W times the item side
-for visits, and what the change of the first tier moves. Then workers are killed at random moments, and nodes, which are
-replaced, and the bits compared again. All nodes share the CPUs of one machine, so times say what the machinery costs,
-not how much sooner a cluster is done.
+Every node is a raylet with one CPU, and every worker uses one thread. For each number of workers, SGD, plain ALS and
+certified ALS (with seeded noise) are trained, and compared with one process byte for byte. The bytes of factors that
+workers received from others are counted in the workers, and set beside what is implied: for SGD, W times the item side
+for visits, and what the change of the first tier moves; for plain ALS, both sides to each of the other workers. Then
+workers are killed at random moments, and nodes, which are replaced, and the bits compared again. All nodes share the
+CPUs of one machine, so times say what the machinery costs, not how much sooner a cluster is done.
 """
 
 from __future__ import annotations
@@ -17,23 +17,27 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import random
 import signal
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dpmf.engine.checkpoints import Checkpoint, machine_identity
-from dpmf.engine.cluster import Ray
+from dpmf.engine.cluster import Call, Ray
+from dpmf.engine.factors import padded
 from dpmf.engine.portions import starts_of
-from dpmf.engine.ray import RayCluster
+from dpmf.engine.ray import RayCluster, RayTeam
 from dpmf.engine.schedule import first_tier_of
 from dpmf.engine.spread import Epoch, SpreadGrid
 from dpmf.engine.store import StoredRatings
 from dpmf.methods import ALS, SGD, Method
+from dpmf.methods.als.spread import Solved
 from dpmf.methods.sgd.descent import row_multiple
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
@@ -46,7 +50,7 @@ class Watch:
         self.processes: list[int] = []
         self.received: list[tuple[int, ...]] = []
         self.peaks: dict[int, int] = {}
-        check, run = RayCluster._check, SpreadGrid.run
+        check, run, carry_out = RayCluster._check, SpreadGrid.run, RayTeam.carry_out
 
         def checked(cluster: RayCluster, worker: int, situation: str) -> None:
             check(cluster, worker, situation)
@@ -57,6 +61,13 @@ class Watch:
             self.received.append(epoch.received)
             return epoch
 
+        def carried(team: RayTeam, calls: Sequence[Call]) -> list[Any]:
+            results = carry_out(team, calls)
+            if results and all(isinstance(one, Solved) for one in results):
+                self.received.append(tuple(one.received for one in results))
+            return results
+
+        RayTeam.carry_out = carried  # type: ignore[assignment,method-assign]
         RayCluster._check = checked  # type: ignore[assignment,method-assign]
         SpreadGrid.run = ran  # type: ignore[assignment,method-assign]
 
@@ -115,10 +126,12 @@ def digest(model: Model) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def implied_bytes(store: StoredRatings, method: SGD, n_workers: int) -> list[int]:
-    """Return the bytes of item factors and biases that travel in each epoch."""
-    if n_workers == 1:
-        return [0] * method.n_epochs
+def implied_bytes(store: StoredRatings, method: SGD | ALS, n_workers: int) -> list[int]:
+    """Return the bytes of factors and biases that travel in each epoch."""
+    if n_workers == 1 or isinstance(method, ALS):
+        facts = method.facts()
+        both = (store.n_users + store.n_items) * (4 * padded(facts["n_factors"]) + 4)
+        return [(n_workers - 1) * both] * facts["n_epochs"]
     multiple, size = row_multiple(method.storage == "bfloat16"), store.blocks.size
     row = 4 * (-(-method.n_factors // multiple) * multiple) // (2 if method.storage == "bfloat16" else 1) + 4
     sizes = [row * (tier.stop - tier.start) for tier in store.blocks.layout.tiers]
@@ -184,29 +197,30 @@ def main() -> None:
     store, watch = StoredRatings.open(arguments.store, memory=1 << 34), Watch()
     sgd = SGD(n_factors=arguments.factors, n_epochs=arguments.epochs)
     als = ALS(n_factors=8, n_epochs=3, budget=Budget(5.0), noise_seed=1, items_public=True)
-    methods: list[Method] = [sgd, als]
+    plain = ALS(n_factors=arguments.factors, n_epochs=arguments.epochs, budget=Budget(math.inf))
+    methods: dict[str, Method] = {"sgd": sgd, "plain als": plain, "certified als": als}
     logging.getLogger("dpmf").setLevel(logging.ERROR)
     print(json.dumps({"ratings": len(store), "users": store.n_users, "items": store.n_items, **machine_identity()}))
     alone = {}
-    for method in methods:
-        model = method.fit(store, n_threads=1)
-        alone[method.name] = digest(model)
-        print(json.dumps({"method": method.name, "workers": 0, "epoch_seconds": seconds_per_epoch(model)}))
+    for name, method in methods.items():
+        model = method.fit(store if method.streams else store.columns.load(), n_threads=1)
+        alone[name] = digest(model)
+        print(json.dumps({"method": name, "workers": 0, "epoch_seconds": seconds_per_epoch(model)}))
     for n_workers in arguments.workers:
         nodes = Nodes(n_workers)
         executor = Ray(nodes.address, n_workers)
-        for method in methods:
+        for name, method in methods.items():
             watch.forget()
             began = time.perf_counter()
             model = method.fit(store, executor=executor, n_threads=1, callbacks=[watch.sample])
             facts: dict[str, Any] = {
-                "method": method.name,
+                "method": name,
                 "workers": n_workers,
-                "same_bits": digest(model) == alone[method.name],
+                "same_bits": digest(model) == alone[name],
                 "epoch_seconds": seconds_per_epoch(model),
                 "seconds": time.perf_counter() - began,
             }
-            if isinstance(method, SGD):
+            if isinstance(method, SGD) or method is plain:
                 implied = implied_bytes(store, method, n_workers)
                 facts["received_bytes"] = [sum(one) for one in watch.received]
                 facts["as_implied"] = facts["received_bytes"] == implied
@@ -218,19 +232,23 @@ def main() -> None:
 
 
 def survive(
-    arguments: argparse.Namespace, store: StoredRatings, watch: Watch, methods: list[Method], alone: dict[str, str]
+    arguments: argparse.Namespace,
+    store: StoredRatings,
+    watch: Watch,
+    methods: dict[str, Method],
+    alone: dict[str, str],
 ) -> None:
     """Kill workers and nodes while methods train on two nodes, until there were as many losses as asked for."""
     nodes = Nodes(2)
     executor = Ray(nodes.address, 2)
-    for method in methods:
+    for name, method in methods.items():
         lost = runs = same = 0
         while lost < arguments.kills:
             watch.forget()
             with tempfile.TemporaryDirectory() as folder, Fire(watch, arguments.kills - lost) as fire:
                 model = method.fit(store, executor=executor, checkpoint=Checkpoint(Path(folder) / "run"))
-            lost, runs, same = lost + fire.fired, runs + 1, same + (digest(model) == alone[method.name])
-        print(json.dumps({"method": method.name, "workers_killed": lost, "runs": runs, "same_bits": same}), flush=True)
+            lost, runs, same = lost + fire.fired, runs + 1, same + (digest(model) == alone[name])
+        print(json.dumps({"method": name, "workers_killed": lost, "runs": runs, "same_bits": same}), flush=True)
         same = 0
         for _ in range(arguments.node_kills):
             fatal = random.randint(1, 2)
@@ -242,8 +260,8 @@ def survive(
             with tempfile.TemporaryDirectory() as folder:
                 plan = Checkpoint(Path(folder) / "run")
                 model = method.fit(store, executor=executor, checkpoint=plan, callbacks=[strike])
-            same += digest(model) == alone[method.name]
-        killed = {"method": method.name, "nodes_killed": arguments.node_kills, "same_bits": same}
+            same += digest(model) == alone[name]
+        killed = {"method": name, "nodes_killed": arguments.node_kills, "same_bits": same}
         print(json.dumps(killed), flush=True)
     nodes.stop()
 

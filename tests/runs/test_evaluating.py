@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,36 +20,6 @@ from dpmf.runs.evaluating import evaluate_on
 from dpmf.runs.parts import Split
 
 RATINGS = make(90, 40, mean_ratings=15, seed=2)
-
-
-class Here:
-    """A cluster whose workers are in this process, and get everything as bytes."""
-
-    n_threads = 1
-
-    def __init__(self, n_workers: int) -> None:
-        self.n_workers = n_workers
-        self._made: list[Any] = []
-
-    def check(self) -> None:
-        pass
-
-    @contextlib.contextmanager
-    def start(self, n_threads: int | None = None) -> Iterator[Any]:
-        yield self
-
-    @contextlib.contextmanager
-    def team(self, make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        self._made = [make(*pickle.loads(pickle.dumps(one))) for one in arguments]
-        yield self
-
-    def ask(self, method: str, *arguments: Any) -> Iterator[Any]:
-        for one in reversed(self._made):
-            yield pickle.loads(pickle.dumps(getattr(one, method)(*arguments)))
-
-
-def cluster(n_workers: int) -> Any:
-    return Here(n_workers)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +46,9 @@ def expected(release: Release, split: Split, k: int) -> dict[str, float]:
     ],
     ids=["sgd", "ease", "ease-implicit", "joint"],
 )
-def test_figures_are_those_of_one_machine(store: StoredRatings, method: Any, names: int, n: int) -> None:
+def test_figures_are_those_of_one_machine(
+    store: StoredRatings, cluster: Callable[..., Any], method: Any, names: int, n: int
+) -> None:
     release = method.fit(RATINGS, n_threads=1).release
     split = Split(0.2, "random", 3)
     found = evaluate_on(cluster(n), store, release, split, k=5)
@@ -87,7 +57,9 @@ def test_figures_are_those_of_one_machine(store: StoredRatings, method: Any, nam
     assert found == {name: pytest.approx(known[name], rel=1e-6) for name in found}
 
 
-def test_another_catalogue_and_nothing_to_test_on_are_refused(store: StoredRatings) -> None:
+def test_another_catalogue_and_nothing_to_test_on_are_refused(
+    store: StoredRatings, cluster: Callable[..., Any]
+) -> None:
     release = SGD(n_factors=2, n_epochs=1).fit(RATINGS, n_threads=1).release
     other = SGD(n_factors=2, n_epochs=1).fit(make(30, 20, seed=1), n_threads=1).release
     with pytest.raises(InvalidArgument, match="the store has another catalogue than the release"):

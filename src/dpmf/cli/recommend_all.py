@@ -13,11 +13,15 @@ from dpmf.cli.choice import ChoiceOptions, choice_options
 from dpmf.cli.groups import grouped
 from dpmf.cli.options import data_options, parse_data_options, parse_size
 from dpmf.cli.output import json_option, print_json, progress, say
+from dpmf.cli.train_options import ClusterOptions, cluster_options
 from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from dpmf.engine.cluster import Ray
     from dpmf.model import Release
-    from dpmf.runs.recommending import Some
+    from dpmf.runs.recommending import Some, Written
+
+_NO_USERS = "a release knows no users: name their ratings with --ratings DATA"
 
 
 @click.command("recommend-all")
@@ -29,19 +33,25 @@ if TYPE_CHECKING:
     help="Whom to recommend to: everybody in DATA. For a model, all its users if not given.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Parquet file to write. Sensitive."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Parquet file to write, or, on a cluster, a new folder of them. Sensitive.",
 )
 @choice_options
 @click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
+@cluster_options
 @data_options
 @json_option
-@grouped(asked=ChoiceOptions)
+@grouped(asked=ChoiceOptions, spread=ClusterOptions)
 def recommend_all(
     source: Path,
     data: str | None,
     out: Path,
     asked: ChoiceOptions,
+    spread: ClusterOptions,
     threads: int | None,
     memory: str | None,
     as_json: bool,
@@ -50,13 +60,19 @@ def recommend_all(
     """Recommend items to everybody, from a RELEASE or a MODEL, and write the lists to a Parquet file.
 
     A release is given everybody's ratings and fits each person to their own; a model knows its users and what they
-    rated. The file has the columns user, item, rank and score, and rating if there is one beside the score.
+    rated. The file has the columns user, item, rank and score, and rating if there is one beside the score. On a
+    cluster, each worker writes files of its own people, from a block store, to a folder on a disk that all nodes share.
     """
     from dpmf.engine.threads import thread_count
     from dpmf.model.selection import find_filters
     from dpmf.runs.recommending import Choice, check_table, write_lists
 
     thread_count(threads)
+    executor = spread.executor()
+    if executor is not None:
+        written = _on_cluster(executor, source, data, out, asked, memory, threads, reading)
+        _report(written, out, as_json)
+        return
     check_table(out, asked.k)
     if data is not None and out.exists() and Path(data).exists() and out.samefile(data):
         raise InvalidArgument(f"{out} holds the ratings: name another file to write the recommendations to")
@@ -75,10 +91,55 @@ def recommend_all(
             memory=limit,
             progress=lambda done: show(done, f"{done:,} people", total),
         )
+    _report(written, out, as_json)
+
+
+def _report(written: Written, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({**written._asdict(), "out": str(out)})
         return
     say(f"{written.rows:,} recommendations to {written.people:,} people in {out}: sensitive, keep it inside")
+
+
+def _on_cluster(
+    executor: Ray,
+    source: Path,
+    data: str | None,
+    out: Path,
+    asked: ChoiceOptions,
+    memory: str | None,
+    threads: int | None,
+    reading: dict[str, Any],
+) -> Written:
+    from dpmf.engine.store import StoredRatings
+    from dpmf.model import Release
+    from dpmf.model.selection import find_filters
+    from dpmf.runs.list_parts import write_lists_on
+    from dpmf.runs.reading import check_store
+    from dpmf.runs.recommending import Choice
+
+    if (source / "model.json").is_file():
+        raise InvalidArgument("a model has its users here: name a release, or leave --cluster out")
+    if memory is not None:
+        raise InvalidArgument("--memory is for one machine: on a cluster some people at a time are in memory anyway")
+    release = Release.load(source)
+    if data is None:
+        raise InvalidArgument(_NO_USERS)
+    check_store(data, parse_data_options(**reading))
+    store, choice = (
+        StoredRatings.open(data),
+        Choice(asked.k, find_filters(release.items, **asked.filters()), asked.include_rated),
+    )
+    with progress("recommending on a cluster", None) as show:
+        return write_lists_on(
+            executor,
+            store,
+            release,
+            out,
+            choice,
+            n_threads=threads,
+            progress=lambda done: show(done, f"{done:,} people", store.n_users),
+        )
 
 
 @contextlib.contextmanager
@@ -98,6 +159,6 @@ def _people(
         return
     release = Release.load(source)
     if data is None:
-        raise InvalidArgument("a release knows no users: name their ratings with --ratings DATA")
+        raise InvalidArgument(_NO_USERS)
     with open_people(release, data, options, memory=memory, n_threads=threads) as (total, people):
         yield release, total, people

@@ -182,7 +182,8 @@ class RayCluster:
     def team(self, make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[RayTeam]:
         """Let every worker make an object, which it drops when the block ends."""
         self._n_teams += 1
-        key, held = self._n_teams, [tuple(map(self.ray.put, one)) for one in arguments]
+        put = {id(one): self.ray.put(one) for own in arguments for one in own}  # once what several workers get
+        key, held = self._n_teams, [tuple(put[id(one)] for one in own) for own in arguments]
         team = self._teams[key] = RayTeam(self, key, make, held)
         try:
             made = [team.make(worker) for worker in range(self.n_workers)]

@@ -78,7 +78,7 @@ def test_a_run_is_resumed_by_another_number_of_workers(store: StoredRatings, tmp
 
 def test_nobodys_factors_come_to_whoever_leads_the_run(store: StoredRatings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray hands results of less than 100 kB to whoever asked for them, so those with users are never as small."""
-    call, small, many = Pretence._call, [], []
+    call, small, many = Pretence._call, list[int](), list[int]()
 
     def noting(self: Pretence, worker: int, method: str, arguments: tuple[Any, ...]) -> Any:
         result = call(self, worker, method, arguments)

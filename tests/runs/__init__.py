@@ -1,0 +1,1 @@
+"""Tests of runs: reading, training, evaluating and what is written."""
