@@ -57,7 +57,7 @@ BAD = {
     "train good.csv --method sgd --cluster local:2 --workers 3": "--workers 3: local:2 says how many there are",
     "train good.csv --method sgd --cluster local:0": "0 workers: give a whole number from 1 to 4096",
     "train good.csv --method sgd --cluster local:2": "is not a block store: `dpmf data ingest good.csv STORE`",
-    "train good.csv --method als --epsilon inf --cluster local:2": "als cannot run on a cluster here: a run without",
+    "train good.csv --method sgld --epsilon inf --cluster local:2": "sgld cannot run on a cluster here: a run without",
     "data ingest good.csv store --strips 0": "--strips 0: give a whole number from 1 to 4096",
     "train header_only.csv --method sgd": "no ratings",
     "train nan.csv --method sgd --out r": "row 3 is missing, infinite or not a number",

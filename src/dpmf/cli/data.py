@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from dpmf.cli.groups import grouped
 from dpmf.cli.options import data_options, parse_data_options, parse_size
 from dpmf.cli.output import json_option, print_json, print_table, progress, say
+from dpmf.cli.train_options import ClusterOptions, cluster_options
 from dpmf.errors import InvalidArgument
 
 
@@ -119,12 +121,25 @@ def fetch(name: str, folder: Path | None, as_json: bool) -> None:
     metavar="N",
     help="Strips of the block grid, for more than 16 workers of a cluster; results depend on it.",
 )
+@cluster_options
 @data_options
 @json_option
+@grouped(spread=ClusterOptions)
 def ingest(
-    source: str, folder: Path, replace: bool, memory: str | None, strips: int | None, as_json: bool, **given: Any
+    source: str,
+    folder: Path,
+    replace: bool,
+    memory: str | None,
+    strips: int | None,
+    spread: ClusterOptions,
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed."""
+    """Read DATA once, check it, and write it to FOLDER as a block store, which opens at once and can be streamed.
+
+    On a cluster, DATA is a Parquet file, a folder of such files or a pattern, which workers read and sort together,
+    each within --memory (2GB unless given). DATA and FOLDER are on a disk that all nodes share. The store is the same.
+    """
     from dpmf.engine.blockfile import MOST_STRIPS
     from dpmf.engine.store import StoredRatings, check_store_replaceable
     from dpmf.files import scratch_folder
@@ -139,9 +154,20 @@ def ingest(
     limit = sys.maxsize if memory is None else parse_size(memory)
     if strips is not None and not 1 <= strips <= MOST_STRIPS:
         raise InvalidArgument(f"--strips {strips}: give a whole number from 1 to {MOST_STRIPS}")
-    with progress("ingesting", None), scratch_folder("ingest") as scratch:
-        options = parse_data_options(**given)
-        with open_ratings(source, memory=limit, n_factors=0, scratch=scratch, options=options) as found:
+    options, executor = parse_data_options(**given), spread.executor()
+    if executor is not None:
+        from dpmf.ratings.location import locate
+        from dpmf.runs.ingesting import ingest_on
+
+        with progress("ingesting on a cluster", None):
+            each = None if memory is None else limit
+            store = ingest_on(executor, locate(source, options), folder, size=strips, memory=each)
+    else:
+        with (
+            progress("ingesting", None),
+            scratch_folder("ingest") as scratch,
+            open_ratings(source, memory=limit, n_factors=0, scratch=scratch, options=options) as found,
+        ):
             ratings = MemorySource(found) if isinstance(found, Ratings) else found
             store = StoredRatings.build(ratings, folder, size=strips)
     if as_json:

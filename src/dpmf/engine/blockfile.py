@@ -19,7 +19,7 @@ import os
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,34 +91,16 @@ class BlockFile:
             folder: the folder to write.
             size: T; chosen from the number of ratings unless given.
         """
-        tally = _Tally.of(pieces(), n_items)
-        counts = np.empty(len(user_ids), np.int64)
-        counts[user_ids.hash_order] = tally.user_counts
-        layout = Layout.plan(counts, tally.item_counts, user_ids.hash_order, size=size)
-        pointers, checksums = [0], []
+        tally = Tally.of(pieces(), n_items)
+        layout = tally.layout(user_ids, size)
+        pointers, checksums = [0], list[int]()
         with new_folder(folder, may_replace=FILES, mode=0o700) as work:
             with (work / "blocks.bin").open("wb") as file:
-                for blocks in _Partitioner(layout, tally.table).strips(pieces()):
-                    for block in blocks:
-                        content = b"".join(column.tobytes() for column in block)
-                        file.write(content)
-                        checksums.append(zlib.crc32(content))
-                        pointers.append(pointers[-1] + len(block.codes))
-            tensors: dict[str, NDArray[Any]] = {
-                "user_order": layout.user_order,
-                "item_order": layout.item_order,
-                "strip_starts": layout.strip_starts,
-                "tier_starts": layout.tier_starts,
-                "table": tally.table,
-                "pointers": np.array(pointers, np.int64),
-                "checksums": np.array(checksums, np.uint32),
-                "user_counts": counts,
-                "item_counts": tally.item_counts,
-            }
-            save_tensors(work / "layout.safetensors", tensors)
-            facts = {"format": "dpmf-blocks", "version": FORMAT_VERSION, "size": layout.size, "mean": tally.mean}
-            facts["sha256"] = sha256_of(work / "layout.safetensors")
-            write_text(work / "layout.json", dump_json(sealed(facts)))
+                for content, counts in strips_of(layout, tally.table, pieces()):
+                    file.write(b"".join(content))
+                    checksums += map(zlib.crc32, content)
+                    pointers += (pointers[-1] + np.cumsum(counts)).tolist()
+            complete(work, layout, tally, user_ids, np.array(pointers, np.int64), checksums)
         return cls.open(folder)
 
     @classmethod
@@ -159,7 +141,7 @@ class BlockFile:
     @property
     def bytes_per_rating(self) -> int:
         """The size of a rating."""
-        return sum(kind.itemsize for kind in self._types)
+        return bytes_of_rating(self.layout, self.table)
 
     def count(self, strip: int, tier: int) -> int:
         """Return the number of ratings in a block."""
@@ -200,7 +182,7 @@ class BlockFile:
 
     @property
     def _types(self) -> tuple[np.dtype[Any], ...]:
-        return self.layout.user_type, self.layout.item_type, type_for_codes(len(self.table))
+        return _types_of(self.layout, self.table)
 
     def __len__(self) -> int:
         return int(self.pointers[-1])
@@ -235,18 +217,79 @@ def _checked(facts: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> tuple[L
     return layout, mean
 
 
+def complete(
+    folder: Path, layout: Layout, tally: Tally, user_ids: Ids, pointers: NDArray[np.int64], checksums: Sequence[int]
+) -> None:
+    """Write what describes the blocks that are in a folder already: see `BlockFile`."""
+    counts = np.empty(len(user_ids), np.int64)
+    counts[user_ids.hash_order] = tally.user_counts
+    tensors: dict[str, NDArray[Any]] = {
+        "user_order": layout.user_order,
+        "item_order": layout.item_order,
+        "strip_starts": layout.strip_starts,
+        "tier_starts": layout.tier_starts,
+        "table": tally.table,
+        "pointers": pointers,
+        "checksums": np.array(checksums, np.uint32),
+        "user_counts": counts,
+        "item_counts": tally.item_counts,
+    }
+    save_tensors(folder / "layout.safetensors", tensors)
+    facts = {"format": "dpmf-blocks", "version": FORMAT_VERSION, "size": layout.size, "mean": tally.mean}
+    facts["sha256"] = sha256_of(folder / "layout.safetensors")
+    write_text(folder / "layout.json", dump_json(sealed(facts)))
+
+
 @dataclass(frozen=True, eq=False)
-class _Tally:
-    """The result of the first pass."""
+class Tally:
+    """What blocks are laid out by, found in a pass over the ratings.
+
+    Attributes:
+        user_counts: ratings per user, in the order of the pieces.
+        item_counts: ratings per item.
+        table: the distinct rating values, ascending.
+        total: the sum of all ratings, in steps of a grid on the scale.
+        scale: of the ratings.
+    """
 
     user_counts: NDArray[np.int64]
     item_counts: NDArray[np.int64]
     table: NDArray[np.float32]
-    mean: float
+    total: int
+    scale: Scale
+
+    @property
+    def mean(self) -> float:
+        """The mean rating."""
+        return mean_on_grid(self.total, int(self.item_counts.sum()), self.scale.lo, self.scale.hi)
+
+    def layout(self, user_ids: Ids, size: int | None) -> Layout:
+        """Return the layout of the blocks; refuse no ratings.
+
+        Args:
+            user_ids: all users, whose counts are in the order of their hash.
+            size: T; chosen from the number of ratings unless given.
+        """
+        if not self.item_counts.any():
+            raise InvalidRatings("there are no ratings to lay out in blocks")
+        counts = np.empty(len(user_ids), np.int64)
+        counts[user_ids.hash_order] = self.user_counts
+        return Layout.plan(counts, self.item_counts, user_ids.hash_order, size=size)
+
+    def __add__(self, later: Tally) -> Tally:
+        """Return the tally of these and later pieces together."""
+        return Tally(
+            np.concatenate([self.user_counts, later.user_counts]),
+            self.item_counts + later.item_counts,
+            np.union1d(self.table, later.table),
+            self.total + later.total,
+            self.scale,
+        )
 
     @classmethod
-    def of(cls, pieces: Iterable[Ratings], n_items: int) -> _Tally:
-        users: list[NDArray[np.int64]] = []
+    def of(cls, pieces: Iterable[Ratings], n_items: int) -> Tally:
+        """Return the tally of ratings that come in pieces."""
+        users: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         items, table, total, scale = np.zeros(n_items, np.int64), np.zeros(0, np.float32), 0, Scale(0, 1)
         for piece in pieces:
             users.append(np.diff(piece.indptr))
@@ -254,10 +297,30 @@ class _Tally:
             table = np.union1d(table, distinct_values(piece.values)) if len(piece) else table
             scale = piece.scale
             total += int(sum_on_grid(piece.values, scale.lo, scale.hi))
-        count = int(items.sum())
-        if not count:
-            raise InvalidRatings("there are no ratings to lay out in blocks")
-        return cls(np.concatenate(users), items, table, mean_on_grid(total, count, scale.lo, scale.hi))
+        return cls(np.concatenate(users), items, table, total, scale)
+
+
+def bytes_of_rating(layout: Layout, table: NDArray[np.float32]) -> int:
+    """Return the size of a rating in blocks of this layout, with this table of values."""
+    return sum(kind.itemsize for kind in _types_of(layout, table))
+
+
+def _types_of(layout: Layout, table: NDArray[np.float32]) -> tuple[np.dtype[Any], ...]:
+    return layout.user_type, layout.item_type, type_for_codes(len(table))
+
+
+def strips_of(
+    layout: Layout, table: NDArray[np.float32], pieces: Iterable[Ratings], first: int = 0, last: int | None = None
+) -> Iterator[tuple[list[bytes], list[int]]]:
+    """Yield the contents of the blocks of each strip, as they are stored, and how many ratings each has.
+
+    Args:
+        layout, table: of all blocks.
+        pieces: the ratings of the users of strips first..last-1, in order.
+        first, last: all strips unless given.
+    """
+    for blocks in _Partitioner(layout, table).strips(pieces, first, layout.size if last is None else last):
+        yield [b"".join(column.tobytes() for column in block) for block in blocks], [len(one.codes) for one in blocks]
 
 
 class _Partitioner:
@@ -268,12 +331,13 @@ class _Partitioner:
         self._table = table
         self._tiers = layout.item_tiers
         self._item_places = layout.places_in_tier.astype(layout.item_type)
-        self._types = layout.user_type, layout.item_type, type_for_codes(len(table))
+        self._types = _types_of(layout, table)
         self._parts: list[list[Block]] = [[] for _ in range(layout.size)]
 
-    def strips(self, pieces: Iterable[Ratings]) -> Iterator[list[Block]]:
-        """Yield the blocks of each strip, in order."""
-        starts, strip, done = self._layout.strip_starts, 0, 0
+    def strips(self, pieces: Iterable[Ratings], strip: int, end: int) -> Iterator[list[Block]]:
+        """Yield the blocks of strips strip..end-1, in order, given the ratings of their users."""
+        starts = self._layout.strip_starts
+        done = int(starts[strip])
         for piece in pieces:
             first = 0
             while first < piece.n_users:
@@ -284,7 +348,7 @@ class _Partitioner:
                 self._add(piece, first, last, offset=done + first - int(starts[strip]))
                 first = last
             done += piece.n_users
-        for _ in range(strip, self._layout.size):
+        for _ in range(strip, end):
             yield self._take_blocks()
 
     def _add(self, piece: Ratings, first: int, last: int, offset: int) -> None:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -150,6 +151,9 @@ def _find(source: str | Path) -> _Place:
         return _Place(path.stem, [path])
     if str(source) in CATALOGUE:
         return _in_catalogue(str(source))
+    found = glob.glob(str(source)) if glob.has_magic(str(source)) else []  # noqa: PTH207  (patterns may be absolute)
+    if paths := sorted(map(Path, found)):
+        return _Place(paths[0].parent.name, _of_parquet(paths, source), format=format_named("parquet"))
     raise InvalidArgument(
         f"no data at {source}: it is neither a file, nor a folder, nor a name that `dpmf data list` shows"
     )
@@ -171,8 +175,12 @@ def _in_folder(folder: Path) -> _Place:
         patterns = [pattern for one in file_formats() for pattern in one.file_names]
         paths = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
         kind = None
+        if not paths and (paths := sorted(folder.glob("*.parquet"))):
+            kind = format_named("parquet")
         if not paths:
-            raise InvalidRatings(f"{folder} holds no ratings: one of {', '.join(patterns)} should be in it")
+            raise InvalidRatings(
+                f"{folder} holds no ratings: one of {', '.join(patterns)}, or Parquet files, should be in it"
+            )
     declared = {
         **_declared_reading(folder, facts.get("reading", {})),
         "scale": _declared_scale(folder, facts.get("scale")),
@@ -180,6 +188,14 @@ def _in_folder(folder: Path) -> _Place:
         "users_about": _declared_users(folder, facts.get("users_about")),
     }
     return _Place(str(facts.get("name", folder.name)), paths, declared, format=kind)
+
+
+def _of_parquet(paths: list[Path], source: str | Path) -> list[Path]:
+    """Return paths of Parquet files, which may be several; refuse others."""
+    other = next((one for one in paths if not format_named("parquet").recognises(one)), None)
+    if other is not None:
+        raise InvalidArgument(f"{source} matches {other}: several files of ratings have to be Parquet files")
+    return paths
 
 
 def _declared_reading(folder: Path, reading: object) -> Mapping[str, Any]:

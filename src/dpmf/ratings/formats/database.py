@@ -66,7 +66,11 @@ def _in_one_line(complaint: str) -> str:
     """Return what DuckDB found, without its advice, which is about DuckDB; for a bad line of text, its number."""
     if "state machine" in complaint:
         return "its lines do not all end in the same way, or a quote is not closed"
-    lines = [line.strip() for line in re.split(r"\n\s*(?:Possible|LINE \d)", complaint)[0].splitlines() if line.strip()]
+    lines = [
+        line.strip()
+        for line in re.split(r"\n\s*(?:Possible|LINE \d)| This can happen when", complaint)[0].splitlines()
+        if line.strip()
+    ]
     place = re.search(r"CSV Error on Line: (\d+)", lines[0])
     if place:
         return f"line {place[1]}: {lines[-1].rstrip('.')}; `dpmf data describe` finds encoding, quotes and escapes"

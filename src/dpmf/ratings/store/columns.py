@@ -33,18 +33,18 @@ from dpmf.ratings.table import Ratings, Scale
 
 FORMAT_VERSION = 1
 FACTS_FILE, TENSOR_FILE = "store.json", "store.safetensors"
-_COLUMNS: dict[str, np.dtype[Any]] = {
+COLUMNS: dict[str, np.dtype[Any]] = {
     "items": np.dtype(np.int32),
     "values": np.dtype(np.float32),
     "times": np.dtype(np.int64),
 }
-FILES = (FACTS_FILE, TENSOR_FILE, *(f"{column}.bin" for column in _COLUMNS))
+FILES = (FACTS_FILE, TENSOR_FILE, *(f"{column}.bin" for column in COLUMNS))
 _RATINGS_PER_PIECE = 1 << 20
 _AGAIN = "ingest the data again"
 
 
-class Source(Protocol):
-    """Ratings that come in pieces: all ratings of some users at a time, users in the order of `Ids.hash_order`."""
+class Described(Protocol):
+    """Ratings of which everything but themselves is known."""
 
     @property
     def user_ids(self) -> Ids:
@@ -65,6 +65,10 @@ class Source(Protocol):
     @property
     def users_about(self) -> int | None:
         """About how many users there are, if that was declared."""
+
+
+class Source(Described, Protocol):
+    """Ratings that come in pieces: all ratings of some users at a time, users in the order of `Ids.hash_order`."""
 
     def pieces(self) -> Iterable[Ratings]:
         """Yield the pieces, from the first on."""
@@ -116,7 +120,7 @@ class RatingsOnDisk:
         with ExitStack() as stack:
             files: dict[str, IO[bytes]] = {}
             for piece in (small for large in source.pieces() for small in _small_pieces(large)):
-                columns = _columns(piece)
+                columns = columns_of(piece)
                 if not counts:
                     names = tuple(columns)
                     files = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in names}
@@ -125,32 +129,10 @@ class RatingsOnDisk:
                 for name in names:
                     files[name].write(columns[name].data)
                 counts.append(np.diff(piece.indptr))
-                checksums.append(_checksum(columns[name] for name in names))
+                checksums.append(checksum_of_piece(columns[name] for name in names))
         if not sum(int(part.sum()) for part in counts):
             raise InvalidRatings("there are no ratings to store")
-        tensors: dict[str, NDArray[Any]] = {
-            **_ids_as_tensors("users", source.user_ids),
-            **_ids_as_tensors("items", source.catalogue.ids),
-            **_texts_as_tensors("titles", source.catalogue.titles),
-            **_texts_as_tensors("genres", source.catalogue.genres),
-            "counts": np.concatenate(counts),
-            "piece_starts": np.cumsum([0, *map(len, counts)]),
-            "checksums": np.array(checksums, np.uint32),
-        }
-        save_tensors(folder / TENSOR_FILE, tensors)
-        facts = {
-            "format": "dpmf-store",
-            "version": FORMAT_VERSION,
-            "name": source.name,
-            "scale": asdict(source.scale),
-            "catalogue_declared": source.catalogue.declared,
-            "has_times": "times" in names,
-            "tensors": sorted(tensors),
-            "sha256": sha256_of(folder / TENSOR_FILE),
-        }
-        if source.users_about is not None:
-            facts["users_about"] = source.users_about
-        write_text(folder / FACTS_FILE, dump_json(sealed(facts)))
+        complete(folder, source, np.concatenate(counts), np.cumsum([0, *map(len, counts)]), checksums, "times" in names)
         return cls.open(folder)
 
     @classmethod
@@ -190,7 +172,7 @@ class RatingsOnDisk:
         opened._check()
         for name in opened._columns:
             path = folder / f"{name}.bin"
-            if not path.is_file() or path.stat().st_size != len(opened) * _COLUMNS[name].itemsize:
+            if not path.is_file() or path.stat().st_size != len(opened) * COLUMNS[name].itemsize:
                 raise DamagedFile(f"{path} is truncated or missing: {_AGAIN}")
         return opened
 
@@ -229,12 +211,12 @@ class RatingsOnDisk:
                 for name in self._columns
             }
             for name, file in files.items():
-                file.seek(begin * _COLUMNS[name].itemsize)
+                file.seek(begin * COLUMNS[name].itemsize)
             for number in numbers:
                 first, last = self.piece_starts[number : number + 2].tolist()
                 indptr = np.concatenate([[0], np.cumsum(self.counts[first:last])])
-                columns = {name: _read(file, int(indptr[-1]), _COLUMNS[name]) for name, file in files.items()}
-                if _checksum(columns.values()) != self.checksums[number]:
+                columns = {name: _read(file, int(indptr[-1]), COLUMNS[name]) for name, file in files.items()}
+                if checksum_of_piece(columns.values()) != self.checksums[number]:
                     raise DamagedFile(f"ratings {begin + 1:,} and on in {self.folder} are damaged: {_AGAIN}")
                 items, values = columns["items"], columns["values"]
                 known = not len(items) or 0 <= items.min() <= items.max() < len(self.catalogue)
@@ -248,11 +230,11 @@ class RatingsOnDisk:
         """Return all ratings in memory."""
         order = self.user_ids.hash_order
         indptr = self.indptr
-        columns = {name: np.empty(len(self), _COLUMNS[name]) for name in self._columns}
+        columns = {name: np.empty(len(self), COLUMNS[name]) for name in self._columns}
         for (first, last), piece in zip(pairwise(self.piece_starts.tolist()), self.pieces(), strict=True):
             places = np.repeat(indptr[order[first:last]] - piece.indptr[:-1], np.diff(piece.indptr))
             places += np.arange(len(piece))
-            for name, column in _columns(piece).items():
+            for name, column in columns_of(piece).items():
                 columns[name][places] = column
         return self._ratings(indptr, columns, self.user_ids)
 
@@ -284,24 +266,65 @@ class RatingsOnDisk:
         return int(self.counts.sum())
 
 
+def complete(
+    folder: Path,
+    source: Described,
+    counts: NDArray[np.int64],
+    piece_starts: NDArray[np.int64],
+    checksums: Sequence[int],
+    has_times: bool,
+) -> None:
+    """Write what describes columns that are in a folder already; arguments as the attributes of `RatingsOnDisk`."""
+    tensors: dict[str, NDArray[Any]] = {
+        **_ids_as_tensors("users", source.user_ids),
+        **_ids_as_tensors("items", source.catalogue.ids),
+        **_texts_as_tensors("titles", source.catalogue.titles),
+        **_texts_as_tensors("genres", source.catalogue.genres),
+        "counts": counts,
+        "piece_starts": piece_starts,
+        "checksums": np.array(checksums, np.uint32),
+    }
+    save_tensors(folder / TENSOR_FILE, tensors)
+    facts = {
+        "format": "dpmf-store",
+        "version": FORMAT_VERSION,
+        "name": source.name,
+        "scale": asdict(source.scale),
+        "catalogue_declared": source.catalogue.declared,
+        "has_times": has_times,
+        "tensors": sorted(tensors),
+        "sha256": sha256_of(folder / TENSOR_FILE),
+    }
+    if source.users_about is not None:
+        facts["users_about"] = source.users_about
+    write_text(folder / FACTS_FILE, dump_json(sealed(facts)))
+
+
 def _small_pieces(piece: Ratings) -> Iterator[Ratings]:
     """Yield a piece in parts of a size that is easy to hold; a user stays whole."""
-    first = 0
-    while first < piece.n_users:
-        reach = int(np.searchsorted(piece.indptr, piece.indptr[first] + _RATINGS_PER_PIECE, "right")) - 1
-        last = max(first + 1, reach)
+    for first, last in pairwise(small_parts(piece.indptr)):
         yield piece if (first, last) == (0, piece.n_users) else select_users(piece, np.arange(first, last))
-        first = last
 
 
-def _columns(piece: Ratings) -> dict[str, NDArray[Any]]:
+def small_parts(indptr: NDArray[np.int64]) -> list[int]:
+    """Return the first user of each part of a piece, and the end, given where each user's ratings begin."""
+    starts = [0]
+    while starts[-1] < len(indptr) - 1:
+        reach = int(np.searchsorted(indptr, indptr[starts[-1]] + _RATINGS_PER_PIECE, "right")) - 1
+        starts.append(max(starts[-1] + 1, reach))
+    return starts
+
+
+def columns_of(piece: Ratings) -> dict[str, NDArray[Any]]:
+    """Return the columns of a piece as they are stored."""
     columns: dict[str, NDArray[Any]] = {"items": piece.items, "values": piece.values}
     if piece.timestamps is not None:
         columns["times"] = piece.timestamps
-    return {name: np.ascontiguousarray(column, _COLUMNS[name]) for name, column in columns.items()}
+    return {name: np.ascontiguousarray(column, COLUMNS[name]) for name, column in columns.items()}
 
 
-def _checksum(columns: Iterable[NDArray[Any]]) -> int:
+def checksum_of_piece(columns: Iterable[NDArray[Any]]) -> int:
+    """Return the CRC-32 of the columns of a piece, one after the other."""
     checksum = 0
     for column in columns:
         checksum = zlib.crc32(column.view(np.uint8).data, checksum)

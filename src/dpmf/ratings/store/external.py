@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from dpmf.ratings.location import Location
 
 logger = logging.getLogger(__name__)
-_BYTES_PER_RATING = 64  # of a piece, while it is fetched and sorted
-_SMALLEST_LIMIT = 125 << 20  # what DuckDB needs to sort at all
+BYTES_PER_RATING = 64  # of a piece, while it is fetched and sorted
+NO_RATINGS = "there are no ratings: the source is empty, or nothing in it is in the catalogue"
+SMALLEST_LIMIT = 125 << 20  # what DuckDB needs to sort at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +75,14 @@ class ExternalRatings:
 
     def pieces(self) -> Iterator[Ratings]:
         """Yield all ratings, some users at a time, in the order of `user_ids.hash_order`."""
-        n_users = len(self.user_ids)
-        step = max(1, n_users * self._rows_per_piece // max(self.n_rows, 1))
+        return self.between(0, len(self.user_ids))
+
+    def between(self, begin: int, end: int) -> Iterator[Ratings]:
+        """Yield the ratings of users begin..end-1 in that order, which are all that were sorted."""
+        step = max(1, (end - begin) * self._rows_per_piece // max(self.n_rows, 1))
         time = ", whole, fraction" if self._with_time else ""
-        for first in range(0, n_users, step):
-            last = min(first + step, n_users)
+        for first in range(begin, end, step):
+            last = min(first + step, end)
             table = self._connection.execute(
                 f"SELECT place, item, rating{time} FROM sorted WHERE place >= $first AND place < $last",
                 {"first": first, "last": last},
@@ -117,7 +121,7 @@ def stream_scan(scan: Scan, location: Location, memory: int, scratch: Path) -> I
         memory: bytes that may be used, roughly.
         scratch: a folder for the sorted ratings.
     """
-    limit = f"{max(memory * 2 // 5, _SMALLEST_LIMIT)}B"
+    limit = f"{max(memory * 2 // 5, SMALLEST_LIMIT)}B"
     with scan(location, limit) as relation:
         database = str(scratch / "sorted.duckdb").replace("'", "''")
         relation.connection.execute(f"ATTACH '{database}' AS store")
@@ -132,7 +136,7 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
     kinds = relation.kinds()
     for role in ("user", "item"):
         check_ids(relation, role)
-    user, item = (_distinct_ids(relation, role, kinds[role]) for role in ("user", "item"))
+    user, item = (distinct_ids(relation, role, kinds[role]) for role in ("user", "item"))
     users, seen_items = user.ids, item.ids
     if catalogue is None:
         catalogue = Items.of(seen_items, declared=False)
@@ -143,33 +147,17 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
             f"streaming needs to know the rating scale beforehand: if {lo:g} and {hi:g} are the lowest and the highest "
             f"rating that there can be, give scale=({lo:g}, {hi:g})"
         )
-    _check_values(relation, scale, missing)
-    places = np.empty(len(users), np.int64)
-    places[users.hash_order] = np.arange(len(users))
-    _register(relation, "places", user.keys, "place", places)
-    positions = catalogue.ids.encode(seen_items.array).astype(np.int64)
-    _register(relation, "positions", item.keys[positions >= 0], "position", positions[positions >= 0])
-    moment = _moment(relation, kinds.get("timestamp"))
-    time = "" if moment is None else f", {moment.whole} AS whole, {moment.fraction} AS fraction"
-    rows = (
-        f"SELECT {user.sql} AS user_key, {item.sql} AS item_key, {RATING} AS rating, "
-        f"{relation.row} AS row{time} FROM {relation.relation}"
-    )
-    chosen = "place, position AS item, rating" + (", whole, fraction" if time else "")
+    check_values(relation, scale, missing)
+    moment = moment_of(relation, kinds.get("timestamp"))
+    placed = place_rows(relation, user, item, users, catalogue, moment, missing)
     relation.connection.execute(
-        f"CREATE TABLE store.sorted AS SELECT {chosen} FROM ({rows}) "
-        "JOIN places ON user_key = places.key JOIN positions ON item_key = positions.key "
-        f"WHERE NOT {_absent('rating', missing)} ORDER BY place, position, row",
+        f"CREATE TABLE store.sorted AS SELECT * EXCLUDE (row) FROM ({placed.sql}) ORDER BY place, item, row",
         dict(relation.parameters),
     )
     n_rows = relation.connection.execute("SELECT count(*) FROM store.sorted").fetchall()[0][0]
     if not n_rows:
-        raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
-    if (positions < 0).any():
-        listed = f"SELECT count(*) FROM ({rows}) JOIN positions ON item_key = positions.key"
-        n_all = relation.first("SELECT count(*)")[0]
-        left_out = n_all - relation.connection.execute(listed, dict(relation.parameters)).fetchall()[0][0]
-        logger.warning("%d ratings of items outside the catalogue are left out", left_out)
+        raise InvalidRatings(NO_RATINGS)
+    warn_of(placed.left_out)
     relation.connection.execute("USE store")  # last, because codes of text ids are not known there
     return ExternalRatings(
         user_ids=users,
@@ -178,14 +166,74 @@ def _sort(relation: Relation, location: Location, memory: int) -> ExternalRating
         name=location.name,
         n_rows=n_rows,
         _connection=relation.connection,
-        _rows_per_piece=max(memory // 5 // _BYTES_PER_RATING, 1000),
+        _rows_per_piece=max(memory // 5 // BYTES_PER_RATING, 1000),
         _duplicates=location.options.duplicates,
         _with_time=moment is not None,
         users_about=location.options.users_about,
     )
 
 
-def _moment(relation: Relation, kind: str | None) -> MomentSql | None:
+class Placed(NamedTuple):
+    """Rows with users and items by number.
+
+    Attributes:
+        sql: selects place, item, rating, row, and whole and fraction if there are times.
+        left_out: how many rows are of items outside the catalogue.
+    """
+
+    sql: str
+    left_out: int
+
+
+def place_rows(
+    relation: Relation,
+    user: Distinct,
+    item: Distinct,
+    users: Ids,
+    catalogue: Items,
+    moment: MomentSql | None,
+    missing: float | None,
+) -> Placed:
+    """Return the rows of a relation with the place of each user in the order of the hash, and items by position.
+
+    Args:
+        relation: the rows.
+        user, item: the distinct ids in them.
+        users: all users, perhaps more.
+        catalogue: of items.
+        moment: the SQL of the time.
+        missing: the value that means "no rating"; such rows are left out.
+    """
+    places = np.empty(len(users), np.int64)
+    places[users.hash_order] = np.arange(len(users))
+    _register(relation, "places", user.keys, "place", places[users.encode(user.ids.array)])
+    positions = catalogue.ids.encode(item.ids.array).astype(np.int64)
+    _register(relation, "positions", item.keys[positions >= 0], "position", positions[positions >= 0])
+    time = "" if moment is None else f", {moment.whole} AS whole, {moment.fraction} AS fraction"
+    rows = (
+        f"SELECT {user.sql} AS user_key, {item.sql} AS item_key, {RATING} AS rating, "
+        f"{relation.row} AS row{time} FROM {relation.relation}"
+    )
+    chosen = "place, position AS item, rating, row" + (", whole, fraction" if time else "")
+    sql = (
+        f"SELECT {chosen} FROM ({rows}) JOIN places ON user_key = places.key "
+        f"JOIN positions ON item_key = positions.key WHERE NOT {_absent('rating', missing)}"
+    )
+    left_out = 0
+    if (positions < 0).any():
+        listed = f"SELECT count(*) FROM ({rows}) JOIN positions ON item_key = positions.key"
+        n_all = relation.first("SELECT count(*)")[0]
+        left_out = n_all - relation.connection.execute(listed, dict(relation.parameters)).fetchall()[0][0]
+    return Placed(sql, left_out)
+
+
+def warn_of(left_out: int) -> None:
+    """Say how many ratings are of items outside the catalogue."""
+    if left_out:
+        logger.warning("%d ratings of items outside the catalogue are left out", left_out)
+
+
+def moment_of(relation: Relation, kind: str | None) -> MomentSql | None:
     """Return the SQL of the time, None if no rating has one."""
     if kind is None:
         return None
@@ -202,7 +250,7 @@ def _moment(relation: Relation, kind: str | None) -> MomentSql | None:
     return None
 
 
-class _Distinct(NamedTuple):
+class Distinct(NamedTuple):
     """The distinct ids of a column, ascending; the SQL of the key that stands for one, and the keys of all."""
 
     ids: Ids
@@ -210,13 +258,14 @@ class _Distinct(NamedTuple):
     keys: NDArray[Any]
 
 
-def _distinct_ids(relation: Relation, role: str, kind: str) -> _Distinct:
+def distinct_ids(relation: Relation, role: str, kind: str) -> Distinct:
+    """Return the distinct ids of a column."""
     encoding = encode_ids(relation, role, kind)
     if encoding.ids is not None:
-        return _Distinct(encoding.ids, encoding.sql, np.arange(len(encoding.ids)))
+        return Distinct(encoding.ids, encoding.sql, np.arange(len(encoding.ids)))
     distinct = relation.query(f"SELECT DISTINCT {encoding.sql} AS id", "ORDER BY id").fetchnumpy()["id"]
     ids, _ = encoding.encoded(role, distinct)
-    return _Distinct(ids, encoding.sql, np.ma.getdata(distinct))
+    return Distinct(ids, encoding.sql, np.ma.getdata(distinct))
 
 
 def _register(relation: Relation, table: str, keys: Any, name: str, numbers: Any) -> None:
@@ -235,7 +284,7 @@ def _absent(value: str, missing: float | None) -> str:
     )
 
 
-def _check_values(relation: Relation, scale: Scale, missing: float | None) -> None:
+def check_values(relation: Relation, scale: Scale, missing: float | None) -> None:
     """Refuse values that are off the scale or no ratings at all, with the number of the first row that has one."""
     off = f"{RATING} IS NULL OR NOT isfinite({RATING})"
     if scale.counts:

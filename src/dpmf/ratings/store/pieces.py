@@ -17,10 +17,10 @@ from dpmf.ratings.items import Items
 from dpmf.ratings.subset import select_users
 from dpmf.ratings.table import Ratings, Scale
 
-_USERS_PER_PIECE = 20_000
+USERS_PER_PIECE = 20_000
 
 
-def pieces_of(ratings: Ratings, users_per_piece: int = _USERS_PER_PIECE) -> Iterator[Ratings]:
+def pieces_of(ratings: Ratings, users_per_piece: int = USERS_PER_PIECE) -> Iterator[Ratings]:
     """Yield ratings that are in memory, `users_per_piece` users at a time."""
     order = ratings.user_ids.hash_order
     for first in range(0, len(order), users_per_piece):
