@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -14,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dpmf.engine.cluster import Ray
+from dpmf.engine.ray_connect import own_cluster
+from dpmf.ratings.formats.database import open_database
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'dpmf[ray]'")
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -50,19 +55,54 @@ def test_a_cluster_makes_the_release_of_one_machine(command: Command, scratch: P
     there = command(*words, "--out", "there", "--cluster", "local:2")
     assert (there.returncode, there.stderr) == (0, "")
     reports: list[dict[str, Any]] = [json.loads(done.stdout) for done in (here, there)]
-    for name in ("release.safetensors", "release.json"):
-        assert (Path("there") / name).read_bytes() == (Path("here") / name).read_bytes()
+    assert files_in("there") == files_in("here")
     assert reports[1]["epsilon"] is None
     assert not reports[1]["streamed"]
-    tested = command("evaluate", "there", "store", "--json", "--cluster", "local:2")
-    assert (tested.returncode, tested.stderr) == (0, "")
-    alone = json.loads(command("evaluate", "there", "store", "--json").stdout)
-    assert json.loads(tested.stdout)["rmse"] == pytest.approx(alone["rmse"], abs=2e-6)
     refused = command(*words, "--cluster", "local:2", "--holdout", "0.1")
     assert refused.returncode == 1
     assert "nothing can be held out on a cluster" in refused.stderr
     assert list(scratch.iterdir()) == []
     assert processes_of(scratch) == []
+
+
+def test_commands_give_on_a_cluster_what_they_give_here(command: Command, scratch: Path) -> None:
+    def run(*words: str) -> str:
+        done = command(*words)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
+
+    Path("data").mkdir()
+    for number in (3, 4):
+        with open_database() as connection:
+            source = f"SELECT i AS user, (i * 7 + {number}) % 50 AS item, 1 + i % 5 AS rating FROM range(200) t(i)"
+            connection.execute(f"COPY ({source}) TO 'data/{number}.parquet' (FORMAT parquet)")
+    ray = importlib.import_module("ray")
+    scale = ["--scale", "1:5"]
+    run("data", "ingest", "data", "here", *scale, "--strips", "2")
+    with own_cluster(ray, Ray("local:2"), 2):
+        als = ["--method", "als", "--epsilon", "inf", "--factors", "4"]
+        there = ["--cluster", "auto", "--workers", "2"]
+        run("data", "ingest", "data/*.parquet", "store", *scale, "--strips", "2", *there)
+        run("train", "store", *als, "--out", "release", *there)
+        lists = json.loads(run("recommend-all", "release", "--ratings", "store", "--out", "lists", "--json", *there))
+        figures = json.loads(run("evaluate", "release", "store", "--json", *there))
+    assert files_in("store") == files_in("here")
+    run("train", "data", *scale, *als, "--out", "alone")
+    assert files_in("release") == files_in("alone")
+    run("recommend-all", "release", "--ratings", "store", "--out", "lists.parquet")
+    with open_database() as connection:
+        rows = [
+            connection.execute(f"SELECT * FROM '{name}' ORDER BY user, rank").fetchall()
+            for name in ("lists/*.parquet", "lists.parquet")
+        ]
+    assert rows[0] == rows[1]
+    assert lists["rows"] == len(rows[0])
+    alone = json.loads(run("evaluate", "release", "store", "--json"))
+    assert figures["rmse"] == pytest.approx(alone["rmse"], abs=2e-6)
+
+
+def files_in(folder: str) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in Path(folder).rglob("*") if one.is_file()}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -78,7 +118,7 @@ def test_no_worker_outlives_the_program(command: Command, scratch: Path, number:
         time.sleep(0.05)
     program.send_signal(number)
     _, errors = program.communicate()
-    while processes_of(scratch):  # Ray's helpers look for their parent every few seconds
+    while processes_of(scratch):  # those that nobody could end look for their parent every few seconds
         time.sleep(0.1)
     if number == signal.SIGINT:
         assert program.returncode == 130

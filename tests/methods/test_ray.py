@@ -6,7 +6,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,17 @@ ALS, SGLD = CERTIFIED[0], CERTIFIED[12]
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray, about itself
 
 
+def started(start: Callable[[], Any]) -> Any:
+    """Start a node, which Ray gives up on after half a minute, however busy the machine is."""
+    for _ in range(9):
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    return start()
+
+
 class Nodes:
     """A cluster of several nodes on this machine."""
 
@@ -45,14 +56,17 @@ class Nodes:
             "health_check_period_ms": 500,
             "health_check_failure_threshold": 2,
         }
-        self._cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
-        self._others = [self._cluster.add_node(num_cpus=1)]
+        self._cluster: Any = started(
+            lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
+        )
+        self._others: list[Any] = []
+        self.add()
 
     def executor(self, workers: int = 2) -> Ray:
         return Ray(self._cluster.address, workers)
 
     def add(self) -> None:
-        self._others.append(self._cluster.add_node(num_cpus=1))
+        self._others.append(started(lambda: self._cluster.add_node(num_cpus=1)))
 
     def kill(self, place: int) -> None:
         """Kill a node as if its power had gone."""

@@ -12,10 +12,6 @@ import importlib
 import logging
 import os
 import platform
-import secrets
-import signal
-import socket
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,18 +20,16 @@ import numpy as np
 
 from dpmf.engine.checkpoints import machine_identity
 from dpmf.engine.cluster import Call, Ray, WorkerLost
+from dpmf.engine.ray_connect import attach, own_cluster
 from dpmf.engine.threads import available_cpus
 from dpmf.errors import DpmfError, MissingExtra
-from dpmf.files import scratch_folder
 
 logger = logging.getLogger(__name__)
 _MOST_LOSSES = 5  # of one worker over one question: it would not survive the next attempt either
-_REACH_SECONDS = 10.0
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing about a run is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns
 }
-_TOKEN, _TOKEN_MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
 _ROOM = {"cpus": "CPU", "memory": "memory", "object_store_memory": "object_store_memory"}  # what Ray calls it
 _FOR_NUMBA = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # what kernels are compiled for, wherever they run
 
@@ -293,23 +287,15 @@ def connected(settings: Ray, n_threads: int | None) -> Iterator[RayCluster]:
 
 
 def _local(ray: Any, settings: Ray, n_threads: int | None, stack: contextlib.ExitStack) -> RayCluster:
-    if ray.is_initialized():
-        raise DpmfError(
-            f"this process is connected to a Ray cluster already: take 'auto' instead of {settings.address!r}"
-        )
     n_workers = settings.n_workers or max(available_cpus(), 1)
-    folder = stack.enter_context(scratch_folder("ray"))  # what Ray writes vanishes with the cluster
-    stack.enter_context(_own_token())
-    stack.callback(ray.shutdown)
-    _init(ray, settings, num_cpus=n_workers, include_dashboard=False, _temp_dir=str(folder))
+    stack.enter_context(own_cluster(ray, settings, n_workers))
     return RayCluster(ray, settings, n_workers, n_threads or max(available_cpus() // n_workers, 1), 1)
 
 
 def _elsewhere(ray: Any, settings: Ray, n_threads: int | None, stack: contextlib.ExitStack) -> RayCluster:
     if not ray.is_initialized():
-        _check_reachable(settings.address)
         stack.callback(ray.shutdown)
-        _init(ray, settings, address=settings.address)
+        attach(ray, settings)
     cpus = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
     cpus = [one for one in cpus if one]
     if not cpus:
@@ -323,67 +309,6 @@ def _elsewhere(ray: Any, settings: Ray, n_threads: int | None, stack: contextlib
             f"{sum(cpus)} CPUs of {len(cpus)} nodes have room for, which is {room}: use fewer workers or threads"
         )
     return RayCluster(ray, settings, n_workers, threads, threads)
-
-
-def _init(ray: Any, settings: Ray, **options: Any) -> None:
-    """Connect to Ray, or say why not; its handling of signals does not replace ours."""
-    mine = threading.current_thread() is threading.main_thread()
-    handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)} if mine else {}
-    try:
-        ray.init(log_to_driver=False, logging_level="ERROR", **options)
-    except (ConnectionError, TimeoutError):
-        if settings.address == "auto":
-            raise _no_answer(settings.address) from None
-        raise DpmfError(
-            f"what listens at {settings.address} does not let this process in: look at the port, at the versions of "
-            "Ray, and whether both sides have the same token (RAY_AUTH_MODE, RAY_AUTH_TOKEN)"
-        ) from None
-    except (RuntimeError, ValueError, ImportError) as error:
-        raise DpmfError(f"cannot use the Ray cluster {settings.address}: {error}") from None
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _check_reachable(address: str) -> None:
-    """Refuse an address at which nothing listens: Ray would try for minutes."""
-    address = os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdigit():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH_SECONDS).close()
-    except (OSError, OverflowError):
-        raise _no_answer(address) from None
-
-
-def _no_answer(address: str) -> DpmfError:
-    return DpmfError(f"no Ray cluster answers at {address}: start one with `ray start --head`, or take local:2")
-
-
-@contextlib.contextmanager
-def _own_token() -> Iterator[None]:
-    """Give a cluster of our own a token that no file holds, unless the environment says otherwise."""
-    if _TOKEN_MODE in os.environ or _TOKEN in os.environ:
-        yield
-        return
-    os.environ |= {_TOKEN: secrets.token_hex(32), _TOKEN_MODE: "token"}
-    try:
-        _read_token_again()
-        yield
-    finally:
-        for name in (_TOKEN, _TOKEN_MODE):
-            os.environ.pop(name, None)
-        _read_token_again()
-
-
-def _read_token_again() -> None:
-    """Let Ray look at the environment: it remembers what it found there first. Older versions have no tokens."""
-    raylet = importlib.import_module("ray._raylet")
-    loader = getattr(raylet, "AuthenticationTokenLoader", None)
-    if loader is not None:
-        loader.instance().reset_cache()
-        raylet.Config.initialize("")
 
 
 @contextlib.contextmanager
