@@ -6,11 +6,11 @@
     python benchmarks/gaussian.py certified DATA [--holdout 0.1] [--epsilons 1,5,20] [--kinds gaussian,als] [--seed 0]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, synthetic ratings of that shape with RATINGS
-per user on average. Each command prints one JSON object. `speed` compares one iteration with one epoch of SGD, each the
-fastest of a short run, in alternating turns. `accuracy` has one run of each kind; `--epochs` is for the published
-steps. `steps` has one run for each published step size with the published noise, one without noise or clipping, and one
-that stops by the training error, and says which of them diverge. The held-out ratings are chosen at random.
-"""
+per user on average. Each command prints one JSON object; `certified --record` puts errors into docs/results. `speed`
+compares one iteration with one epoch of SGD, each the fastest of a short run, in alternating turns. `accuracy` has one
+run of each kind; `--epochs` is for the published steps. `steps` has one run for each published step size with the
+published noise, one without noise or clipping, and one that stops by the training error, and says which of them
+diverge. The held-out ratings are chosen at random."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 from inputs import load
+from record import add_option, epsilon_text, record, slug
 
 from dpmf import ALS, SGD, SGLD, Budget, GaussianGD, Ratings
 from dpmf.bench.turns import in_turns, median_ratio
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=available_cpus())
     parser.add_argument("--turns", type=int, default=5)
+    add_option(parser)
     arguments = parser.parse_args()
     ratings = load(arguments.data)
     found = {
@@ -141,7 +143,13 @@ def _certified(ratings: Ratings, arguments: argparse.Namespace) -> dict[str, Any
             "sgld": SGLD(budget=budget, items_public=True),
             "als": ALS(budget=budget, items_public=True),
         }
-        rows += [_row(name, kinds[name], ratings, arguments) for name in arguments.kinds.split(",")]
+        found = [_row(name, kinds[name], ratings, arguments) for name in arguments.kinds.split(",")]
+        rows += found
+        if arguments.record is not None:
+            data = arguments.record or slug(arguments.data)
+            for row in found:
+                figures = {name: row[name] for name in ("rmse", "baseline_rmse")}
+                record("certified", f"{data}-{row['kind'].replace(' ', '-')}", {epsilon_text(epsilon): figures})
     return {"rows": rows}
 
 

@@ -1,12 +1,12 @@
 """Accuracy of private factorization, beside the free baseline and factorization that is not private.
 
     python benchmarks/private.py DATA [--every 10] [--holdout 0.1] [--epsilons inf,20,5,1] [--runs 3] [--factors K]
-        [--seed 0] [--moments shared]
+        [--seed 0] [--moments shared] [--record [NAME]]
 
-Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over several runs
-with fresh noise, that of private item biases alone, seconds and memory. `--every 10` keeps users whose id ends in 0.
-`--seed` chooses which ratings are held out: those of seed 0 were used while the method was developed.
-"""
+Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over several runs with
+fresh noise, that of private item biases alone, seconds and memory; `--record` puts them into docs/results. `--every 10`
+keeps users whose id ends in 0. `--seed` chooses which ratings are held out: those of seed 0 were used while the method
+was developed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import math
 from typing import Any
 
 import numpy as np
+from record import add_option, epsilon_text, record, slug
 
 from dpmf import ALS, Budget, Ratings
 from dpmf.ratings.subset import select_users
@@ -34,6 +35,7 @@ def main() -> None:
     parser.add_argument("--factors", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--moments", choices=("shared", "per-item"), default="shared")
+    add_option(parser)
     arguments = parser.parse_args()
     ratings = Ratings.read(arguments.data)
     if arguments.every > 1:
@@ -41,6 +43,25 @@ def main() -> None:
     rows = [_row(ratings, float(text), arguments) for text in arguments.epsilons.split(",")]
     report = {"data": ratings.name, "users": ratings.n_users, "rows": rows, "peak_memory": peak_memory()}
     print(json.dumps(report, indent=1))
+    if arguments.record is not None:
+        _record(rows, arguments)
+
+
+def _record(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+    """Put errors, and those of biases alone, into two sets."""
+    name = arguments.record or slug(arguments.data, every=arguments.every)
+    for row in rows:
+        epsilon = float(row["epsilon"])
+        runs = arguments.runs if math.isfinite(epsilon) else 1
+        errors = {
+            "rmse": row["rmse"],
+            "rmse_min": row["from"],
+            "rmse_max": row["to"],
+            "baseline_rmse": row["baseline_rmse"],
+        }
+        record("als", name, {epsilon_text(epsilon): errors}, runs=runs)
+        if row["biases_rmse"] is not None:
+            record("biases", name, {epsilon_text(epsilon): {"rmse": row["biases_rmse"]}}, runs=runs)
 
 
 def _row(ratings: Ratings, epsilon: float, arguments: argparse.Namespace) -> dict[str, Any]:

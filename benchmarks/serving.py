@@ -1,11 +1,12 @@
 """The best items of everybody in DATA that they have not rated, against `implicit`: people per second, in one run.
 
     python benchmarks/serving.py DATA [--factors 64] [--k 10] [--threads 2] [--turns 3] [--peer-users 100000]
+        [--record [NAME]]
 
 Both get the same random factors, and leave out what people rated in DATA. The two take turns, and the best turn of each
 counts; implicit serves the first --peer-users people only. Needs implicit (pip install implicit). Prints one JSON
-object; `agreement` is the share of items that both put at the same place of the same list.
-"""
+object; `agreement` is the share of items that both put at the same place of the same list. `--record` puts the figures
+into docs/results."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from record import add_option, record, slug
 
 from dpmf import Ratings, __version__
 from dpmf.model import Release, Ridge
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--peer-users", type=int, default=100_000)
+    add_option(parser)
     arguments = parser.parse_args()
     ratings, rng = Ratings.read(arguments.data), np.random.default_rng(0)
     shapes = (ratings.n_users, arguments.factors), (ratings.n_items, arguments.factors)
@@ -81,7 +84,7 @@ def main() -> None:
         "data": ratings.name,
         "people": {"dpmf": ratings.n_users, "implicit": n_peer},
         "items": ratings.n_items,
-        **{name: value for name, value in vars(arguments).items() if name not in ("data", "peer_users")},
+        **{name: value for name, value in vars(arguments).items() if name not in ("data", "peer_users", "record")},
         "machine": {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
         "versions": {"dpmf": __version__, **{name: version(name) for name in ("implicit", "numba", "numpy")}},
         "seconds": seconds,
@@ -90,6 +93,11 @@ def main() -> None:
         "agreement": agreement,
     }
     print(json.dumps(report, indent=1))
+    if arguments.record is not None:
+        figures = {"seconds": min(seconds["dpmf"]), "times_as_fast": report["times_as_fast"]}
+        figures |= {f"{who}_people_per_second": speed for who, speed in speeds.items()}
+        name = arguments.record or slug(arguments.data)
+        record("serving", f"{name}-{arguments.factors}", {"": figures}, runs=arguments.turns)
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -6,9 +6,9 @@
     python benchmarks/sketch.py certified DATA [--epsilons 1,5,20] [--gains 1,4]
 
 DATA is a catalogue name, a file, a folder, or made:USERS:ITEMS:RATINGS, synthetic ratings of that shape with RATINGS
-per user on average. Each command prints one JSON object. Updates in a sketch run on one thread, so `speed` measures
-descent on one thread too: the best epoch of several seconds of each, in processor time.
-"""
+per user on average. Each command prints one JSON object; `certified --record` puts errors into docs/results. Updates in
+a sketch run on one thread, so `speed` measures descent on one thread too: the best epoch of several seconds of each, in
+processor time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from inputs import load
+from record import add_option, epsilon_text, record, slug
 
 from dpmf import SGD, SGLD, Budget, Ratings, Sketch
 from dpmf.bench.turns import in_turns, median_ratio
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each kind in a turn")
+    add_option(parser)
     arguments = parser.parse_args()
     ratings = load(arguments.data)
     found = {
@@ -137,14 +139,21 @@ def _certified(ratings: Ratings, arguments: argparse.Namespace) -> Iterator[dict
     """Yield the figures of certified sketches by gain, and of SGLD, which takes the same steps without a sketch."""
     for epsilon in _numbers(arguments.epsilons, "1,5,20"):
         budget = Budget(epsilon)
-        yield {
-            "epsilon": epsilon,
-            "kind": "sgld",
-            **_figures(SGLD(budget=budget, items_public=True), ratings, arguments),
-        }
+        plain = _figures(SGLD(budget=budget, items_public=True), ratings, arguments)
+        _record("sketch-none", epsilon, plain, arguments)
+        yield {"epsilon": epsilon, "kind": "sgld", **plain}
         for gain in _numbers(arguments.gains, "1"):
             sketch = Sketch(budget=budget, gain=gain, items_public=True)
-            yield {"epsilon": epsilon, "kind": "sketch", "gain": gain, **_figures(sketch, ratings, arguments)}
+            found = _figures(sketch, ratings, arguments)
+            _record(f"sketch-{gain:g}", epsilon, found, arguments)
+            yield {"epsilon": epsilon, "kind": "sketch", "gain": gain, **found}
+
+
+def _record(kind: str, epsilon: float, found: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Record an error if that was asked for."""
+    if arguments.record is not None:
+        name = f"{arguments.record or slug(arguments.data)}-{kind}"
+        record("certified", name, {epsilon_text(epsilon): {"rmse": found["rmse"]}})
 
 
 _COMMANDS = {"speed": _speed, "accuracy": _accuracy, "claims": _claims, "certified": _certified}

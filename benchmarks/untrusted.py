@@ -1,10 +1,11 @@
 """The cost of an untrusted recommender: accuracy of the certified protocol, and speed and traffic of both protocols.
 
-    python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3]
+    python benchmarks/untrusted.py certified DATA [--epsilons 1,5,20] [--repeats 3] [--seed 3] [--record [NAME]]
     python benchmarks/untrusted.py published DATA [--rounds 10000] [--per-round 100] [--random-items N] [--epsilon 1]
 
 `certified` prints errors on a held-out tenth of the ratings: with one party that holds all ratings, with the protocol,
-and with the protocol tolerating 5 % drop-outs and 5 % colluders; and the traffic per person and round. `published`
+and with the protocol tolerating 5 % drop-outs and 5 % colluders; and the traffic per person and round;
+`--record` puts the errors into docs/results. `published`
 times rounds of S3 and prints their traffic, beside the figures of Hua, Xia and Zhong.
 """
 
@@ -14,6 +15,7 @@ import argparse
 from dataclasses import replace
 
 import numpy as np
+from record import add_option, epsilon_text, record, slug
 
 from dpmf import ALS, Budget, Ratings
 from dpmf.evaluation import baseline_errors, prediction_errors
@@ -34,12 +36,12 @@ _SHOWN = (
 )
 
 
-def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int) -> None:
-    """Print a line for every epsilon."""
+def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int, name: str | None) -> None:
+    """Print a line for every epsilon, and record its errors if there is a name for them."""
     train, test = ratings.split(_HOLDOUT, seed=seed)
     print(
         f"{len(train):,} ratings, {train.n_users:,} people, {train.n_items:,} items; "
-        f"free baseline {rmse(baseline_errors(train, test)):.4f}; mean of {repeats} runs"
+        f"per-user mean {rmse(baseline_errors(train, test)):.4f}; mean of {repeats} runs"
     )
     for epsilon in epsilons:
         scenario = CertifiedScenario(Budget(epsilon), items_public=True, seed=seed)
@@ -54,6 +56,9 @@ def certified(ratings: Ratings, epsilons: list[float], repeats: int, seed: int) 
             f"epsilon {epsilon:g}: rmse {errors[0]:.4f} with one holder of all ratings, {errors[1]:.4f} without, "
             f"{errors[2]:.4f} tolerating 5 % drop-outs and 5 % colluders"
         )
+        if name is not None:
+            kinds = dict(zip(("central_rmse", "rmse", "tolerant_rmse"), map(float, errors), strict=True))
+            record("federated", name, {epsilon_text(epsilon): kinds}, runs=repeats)
         figures = tolerant[0].traffic.to_json()
         sizes = {tolerant[0].agreement.ring(number).n_bytes for number in range(len(tolerant[0].agreement.rounds))}
         print(
@@ -98,12 +103,14 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--random-items", type=int)
     parser.add_argument("--seed", type=int, default=3)
+    add_option(parser)
     asked = parser.parse_args()
     ratings = Ratings.read(asked.data)
     if asked.random_items is not None:
         ratings = random_items(ratings, asked.random_items, seed=asked.seed)
     if asked.what == "certified":
-        certified(ratings, [float(one) for one in asked.epsilons.split(",")], asked.repeats, asked.seed)
+        name = None if asked.record is None else asked.record or slug(asked.data)
+        certified(ratings, [float(one) for one in asked.epsilons.split(",")], asked.repeats, asked.seed, name)
     else:
         published(ratings, asked.rounds, asked.per_round, asked.epsilon, asked.seed)
 

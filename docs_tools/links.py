@@ -32,6 +32,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
+    "experiments/README.md": "reproduction.md",
 }
 PICTURES = "experiments/results"
 _LINK_OR_CODE = re.compile(

@@ -22,6 +22,8 @@ PICTURE = "experiments/results/liu2015/figure7-netflix.png"
         ("CHANGELOG.md", "changelog.md", "docs/proofs/als.md", "proofs/als.md"),
         ("README.md", "readme.md", "CONTRIBUTING.md", "contributing.md"),
         ("README.md", "readme.md", PICTURE, PICTURE),
+        ("experiments/README.md", "reproduction.md", "results/liu2015/figure7-netflix.png", PICTURE),
+        ("docs/sgld.md", "sgld.md", "../experiments/README.md#x", "reproduction.md#x"),
         ("docs/sgld.md", "sgld.md", "#figures", "#figures"),
         ("docs/sgld.md", "sgld.md", "https://semver.org", "https://semver.org"),
     ],
