@@ -1,6 +1,6 @@
 """How long the page takes to load and to follow a rating, in headless Chromium on this machine.
 
-    python benchmarks/page.py [--items 18000] [--factors 64] [--ratings 40] [--loads 5] [--implicit]
+    python benchmarks/page.py [--items 18000] [--factors 64] [--ratings 40] [--loads 5] [--imported 0] [--implicit]
 
 Prints one JSON object. Loading is from the start of the navigation until recommendations are on the page, with an
 empty cache. An update is from the change of a rating until the recommendations are in the page's document: fold-in and
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--factors", type=int, default=64)
     parser.add_argument("--ratings", type=int, default=40)
     parser.add_argument("--loads", type=int, default=5)
+    parser.add_argument("--imported", type=int, default=0, help="ratings that are there before any is changed")
     parser.add_argument("--implicit", action="store_true")
     arguments = parser.parse_args()
     release = _release(arguments.items, arguments.factors, implicit=arguments.implicit)
@@ -43,7 +44,8 @@ def main() -> None:
         files = export_site(Path(folder, "release"), Path(folder, "site"), accept_unproven=True)
         with hosted(Path(folder, "site")) as address, chromium() as browser:
             loads = [_load(browser, address) for _ in range(arguments.loads)]
-            updates, paints = _updates(browser, address, arguments.ratings, implicit=arguments.implicit)
+            own = _own(release, arguments.imported)
+            updates, paints = _updates(browser, address, arguments.ratings, own, implicit=arguments.implicit)
             version = browser.version
     paths = json.loads(files[ABOUT_FILE])["paths"]
     sizes = {name: len(files[path]) for name, path in sorted(paths.items()) if name.startswith(f"{RELEASE_FOLDER}/")}
@@ -54,6 +56,7 @@ def main() -> None:
                 "chromium": version,
                 "items": arguments.items,
                 "factors": arguments.factors,
+                "imported": arguments.imported,
                 "feedback": release.feedback,
                 "bytes": sizes,
                 "page_bytes": page,
@@ -109,13 +112,30 @@ _CHANGES = """async (count) => {
 }"""
 
 
-def _updates(browser: Any, address: str, count: int, *, implicit: bool) -> tuple[list[float], list[float]]:
+def _own(release: Release, count: int) -> dict[str, Any] | None:
+    """Return a file of ratings for the page to import, spread over the catalogue."""
+    rng = np.random.default_rng(2)
+    items = rng.choice(len(release.items), count, replace=False)
+    ratings = [
+        {"item": release.items.ids[int(item)], "title": release.items.titles[int(item)], "rating": int(stars)}
+        for item, stars in zip(items, rng.integers(1, 6, count), strict=True)
+    ]
+    content = json.dumps({"format": "dpmf-ratings", "version": 1, "ratings": ratings}).encode()
+    return {"name": "own.json", "mimeType": "application/json", "buffer": content} if count else None
+
+
+def _updates(
+    browser: Any, address: str, count: int, own: dict[str, Any] | None, *, implicit: bool
+) -> tuple[list[float], list[float]]:
     """Return milliseconds from a change of a rating until the page holds what follows, and until it is painted."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector(_READY)
-    for number in range(count):
+    if own:
+        page.set_input_files("#import-file", own)
+        page.wait_for_selector("#notice:has-text('imported')")
+    for number in range(0 if own else count):
         title = f"A film with a title {number * 37} ("
         if implicit:
             page.fill("#search", title)

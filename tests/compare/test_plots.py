@@ -24,8 +24,15 @@ def model(small_ratings: Ratings) -> Model:
     return SGD(n_factors=4, n_epochs=3, validation=0.2).fit(small_ratings)
 
 
+PANELS = {"rmse": ({1.0: 0.9, 5.0: 0.8, np.inf: 0.7}, "per-user mean", 1.0), "ndcg": ({1.0: 0.2}, "popular", 0.1)}
+
+
+def draw_demonstration(model: Model, path: Path) -> None:
+    demo_picture(model, model.person("person-00001"), ["One", "Two"], PANELS, path)
+
+
 def test_the_picture_of_the_demonstration_is_a_png_file(model: Model, tmp_path: Path) -> None:
-    demo_picture(model, model.person("person-00001"), tmp_path / "demo.png")
+    draw_demonstration(model, tmp_path / "demo.png")
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in tmp_path.iterdir()] == ["demo.png"]
 
@@ -37,7 +44,7 @@ def test_a_picture_that_fails_leaves_no_file(model: Model, tmp_path: Path, monke
 
     monkeypatch.setattr(figure.Figure, "savefig", fail)
     with pytest.raises(OSError, match="No space"):
-        demo_picture(model, model.person("person-00001"), tmp_path / "demo.png")
+        draw_demonstration(model, tmp_path / "demo.png")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -279,6 +279,7 @@ def calibrated(method: str, epsilon: float, **found: Any) -> Row:
 
 DECIDING = [
     calibrated("als", 0.1, rmse=1.1, ndcg=0.1),
+    calibrated("gaussian", 0.1, rmse=1.2, ndcg=0.2),  # what is best for ratings need not be for lists
     calibrated("als", 1.0, rmse=0.95, ndcg=0.3),
     calibrated("gaussian", 1.0, rmse=0.99, ndcg=0.1),
     calibrated("als", 5.0, rmse=0.9, ndcg=0.4),
@@ -289,17 +290,21 @@ DECIDING = [
 
 
 def test_a_report_begins_with_the_decision(tmp_path: Path) -> None:
-    said, decided, _ = writing.findings(summarize(DECIDING))
-    assert "From ε = 1 per user on, the best certified method has a better rmse than the per-user mean" in said
-    assert "At every ε here, the best certified method has a better ndcg than exact popularity." in said
-    rows = [re.findall(r"<td[^>]*>([^<]*)", row) for row in decided.split("<tr>")[2:]]
-    assert rows == [
-        ["0.1 per user", "als", "1.1000", "+0.2500", "+0.1000", "0.1000", "−0.4000", "+0.0500"],
-        ["1 per user", "als", "0.9500", "+0.1000", "−0.0500", "0.3000", "−0.2000", "+0.2500"],
-        ["5 per user", "als", "0.9000", "+0.0500", "−0.1000", "0.4000", "−0.1000", "+0.3500"],
+    ratings, lists = writing.findings(summarize(DECIDING)).split("</section>")[:2]
+    assert "From ε = 1 per user on, the best certified method has a better rmse than the per-user mean" in ratings
+    assert "At every ε here, the best certified method has a better ndcg than exact popularity." in lists
+    assert [re.findall(r"<td[^>]*>([^<]*)", row) for row in ratings.split("<tr>")[2:]] == [
+        ["0.1 per user", "als", "1.1000", "+0.2500", "+0.1000"],
+        ["1 per user", "als", "0.9500", "+0.1000", "−0.0500"],
+        ["5 per user", "als", "0.9000", "+0.0500", "−0.1000"],
+    ]
+    assert [re.findall(r"<td[^>]*>([^<]*)", row) for row in lists.split("<tr>")[2:]] == [
+        ["0.1 per user", "gaussian", "0.2000", "−0.3000", "+0.1500"],
+        ["1 per user", "als", "0.3000", "−0.2000", "+0.2500"],
+        ["5 per user", "als", "0.4000", "−0.1000", "+0.3500"],
     ]
     text = _text_of(tmp_path, MIXED, Sweep(points_of(["als"], ["certified"], [1.0])))
-    assert text.index("best certified") < text.index("no guarantee covers them") < text.index("ranking against ε")
+    assert text.index("no guarantee covers these") < text.index("best certified") < text.index("ranking against ε")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +312,7 @@ def test_a_report_begins_with_the_decision(tmp_path: Path) -> None:
     [(0.94, "From ε = 5 per user on"), (0.5, "No certified method here has a better rmse"), (2.0, "At every ε here")],
 )
 def test_a_headline_says_from_where_on_it_is_worth_it(height: float, words: str) -> None:
-    rows = [*DECIDING[:4], Row("own-mean", "none", math.inf, 0, 0, rmse=height)]
+    rows = [*DECIDING[:5], Row("own-mean", "none", math.inf, 0, 0, rmse=height)]
     assert headline(summarize(rows), "rmse", "own-mean", "the per-user mean").startswith(words)
 
 
@@ -315,7 +320,7 @@ def test_details_are_folded(page: Page) -> None:
     names = [tag for tag, _ in page.tags]
     first = names.index("details")
     assert "svg" in names[:first]
-    assert names[:first].count("table") == 1  # the decision
+    assert names[:first].count("table") == 2  # the decision: for ratings, and for lists
 
 
 def test_units_without_anything_certified_are_among_the_details(tmp_path: Path) -> None:

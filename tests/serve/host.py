@@ -63,8 +63,12 @@ class Host:
         return {**paths, "about.json": "about.json"}
 
     def requested(self, name: str, start: int = 0) -> list[str]:
-        """Return the paths within a site that were requested, from a place in the log on."""
-        return [path.removeprefix(f"/{name}/") for _, path, _ in self.log[start:] if path.startswith(f"/{name}/")]
+        """Return the paths within a site that were requested, from a place in the log on.
+
+        The service worker is left out: browsers look for a new one whenever they like.
+        """
+        asked = [path.removeprefix(f"/{name}/") for _, path, _ in self.log[start:] if path.startswith(f"/{name}/")]
+        return [path for path in asked if path != "sw.js"]
 
     def close(self) -> None:
         """Stop."""

@@ -8,7 +8,7 @@ import pytest
 
 from dpmf.serve.assets import Page, fingerprint_page, fingerprinted_page, page_files
 
-FIXED = {"index.html", "js/recovery.js"}
+FIXED = {"index.html", "js/recovery.js", "sw.js"}
 
 
 def changed(name: str) -> Page:

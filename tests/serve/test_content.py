@@ -34,7 +34,7 @@ def test_gzip_is_the_same_bytes(folder: Path, client: TestClient) -> None:
 
 def test_what_is_named_after_its_content_is_never_asked_for_again(client: TestClient) -> None:
     about = client.get("/about.json").json()
-    fixed = {"index.html", "js/recovery.js", "about.json"}
+    fixed = {"index.html", "js/recovery.js", "sw.js", "about.json"}
     for path in about["files"]:
         wanted = "no-cache" if path in fixed else "public, max-age=31536000, immutable"
         assert client.get(f"/{path}").headers["cache-control"] == wanted, path

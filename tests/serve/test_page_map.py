@@ -1,13 +1,15 @@
-"""The map of the page: names that can be read, a legend of all colours, an arrow that is never cut off."""
+"""The map of the page: names that can be read, a legend of all colours, a taste that is never cut off."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmf.model.learnt import Learnt
+from dpmf.serve.map import map_of
 
 from .host import Host
 from .samples import RATED, random_release
@@ -56,7 +58,7 @@ def test_names_never_cover_each_other_and_the_taste_is_always_there(browser: Any
         for _ in range(4):
             page.click("#map-in")
             assert "your taste" in check_texts(page)
-        assert page.inner_text("#map-share") == "The arrow shows all of your taste."
+        assert page.is_hidden("#map-taste")
 
 
 def test_the_legend_has_every_colour_of_the_map(browser: Any, address: str) -> None:
@@ -83,11 +85,36 @@ def test_only_what_is_known_is_on_the_map(browser: Any, host: Host) -> None:
         visitor.go("map")
         page.wait_for_selector("#map-best li")
         assert page.inner_text("#map-known").startswith("20 of 60 titles are on the map")
-        words = page.inner_text("#map-share")
-        assert words.endswith("the rest lies in directions that are not on the map.")
-        assert "100 %" not in words
+        assert page.locator("#map-best li").count() == 6
         visitor.go("discover")
         for title, is_mapped in (("Film 4", True), ("Film 5", False)):
             visitor.find(title).locator("button.title").click()
             assert page.is_visible("#item-map") == is_mapped
             page.keyboard.press("Escape")
+
+
+def test_the_taste_lies_among_the_titles_that_suit_it(browser: Any, host: Host) -> None:
+    """Three groups of items, each liked by people of its own: the glow is brightest over the group that was rated."""
+    group = np.arange(150) // 50
+    rng = np.random.default_rng(4)
+    factors = (np.eye(4)[group] + rng.normal(0, 0.1, (150, 4))).astype(np.float32)
+    release = random_release(n=150, item_factors=factors, item_biases=np.zeros(150, np.float32))
+    with Visitor(browser, host.site(release, "groups")) as visitor:
+        visitor.page.add_init_script(RECORD)
+        page = visitor.open()
+        for title in ("Film 60", "Film 71", "Film 82"):
+            visitor.rate(title, 5)
+        visitor.go("map")
+        page.wait_for_selector("#map-best li")
+        best = page.locator("#map-best .what").all_inner_texts()
+        assert {int(title.removeprefix("Film ")) // 50 for title in best} == {1}
+        check_texts(page)
+        texts = {one["text"]: one for one in page.evaluate("window.texts")}
+        places = np.frombuffer(base64.b64decode(map_of(release)), "<u2").reshape(-1, 2) / 65534
+        middles = np.array([places[group == number].mean(axis=0) for number in range(3)])
+        width, height = page.locator("#map-canvas").evaluate(SIZE)
+        taste = texts["your taste"]
+        at = np.array([taste["left"] + taste["right"] - width, height - taste["top"] - taste["bottom"]])
+        spread = middles - (places.max(axis=0) + places.min(axis=0)) / 2
+        unit = at / np.linalg.norm(at)
+        assert int((spread @ unit / np.linalg.norm(spread, axis=1)).argmax()) == 1

@@ -89,7 +89,9 @@ def test_nothing_is_inline_and_nothing_is_read_as_markup() -> None:
             r"|XMLHttpRequest|WebSocket|EventSource",
             content.decode(),
         ), name
-    assert [name for name, content in page_files().items() if b"fetch(" in content] == ["js/load.js"]
+    assert [name for name, content in page_files().items() if b"fetch(" in content] == [
+        "js/load.js", "js/offline.js", "sw.js"
+    ]  # fmt: skip
 
 
 def test_the_policy_of_the_page_is_the_one_for_headers() -> None:

@@ -22,7 +22,7 @@ from dpmf.privacy import Budget
 from dpmf.ratings.synthetic import make
 from dpmf.runs.training import Run, train_and_test
 
-EPSILONS = (1.0, 5.0, math.inf)
+EPSILONS = (1.0, 2.0, 5.0, math.inf)
 _PUBLISHED = 5.0
 _N_USERS = 20_000
 _N_FACTORS = 8  # of all runs alike; more would only fit the few hundred ratings of an item too closely without noise
@@ -76,7 +76,20 @@ def run_demo(
     recommendations = [(one, genres[one.item]) for one in person.recommend(k=5)]
     picture: Path | None = folder / "demo.png"
     try:
-        demo_picture(run.model, person, folder / "demo.png")
+        demo_picture(run.model, person, [one.title for one, _ in recommendations], _panels(runs), folder / "demo.png")
     except MissingExtra:
         picture = None
     return Demo(runs, dict(_PERSON), recommendations, folder / "release", picture)
+
+
+def _panels(runs: dict[float, Run]) -> dict[str, tuple[dict[float, float], str, float]]:
+    """Return what the picture shows against epsilon: title → figures, and a reference with its figure."""
+    accuracy = runs[_PUBLISHED].accuracy
+    shown = {
+        "Error of ratings (rmse, lower is better)": ("rmse", "per-user mean", "baseline_rmse"),
+        "Personal lists (ndcg@10, higher is better)": ("ndcg@10", "most popular, private", "popularity_ndcg@10"),
+    }
+    return {
+        title: ({epsilon: run.accuracy[figure] for epsilon, run in runs.items()}, name, accuracy[reference])
+        for title, (figure, name, reference) in shown.items()
+    }

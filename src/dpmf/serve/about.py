@@ -24,6 +24,7 @@ from dpmf.model import Release
 from dpmf.privacy import Guarantee
 from dpmf.privacy.accounting import delta_of
 from dpmf.privacy.explain import explain_guarantee, guess
+from dpmf.serve.map import map_of
 
 
 def check_certified(release: Release, *, accept_unproven: bool, name: str = "the release") -> None:
@@ -63,6 +64,7 @@ def about_release(release: Release, name: str = "the release") -> dict[str, Any]
         "assumptions": list(guarantee.assumptions),
         "label": label_of(guarantee, facts).to_json(),
         "guess": _guess(guarantee) if guarantee.certified else None,
+        "map": map_of(release),
         "sections": [
             {"title": one.title, "sentences": list(one.sentences)} for one in explain_guarantee(guarantee, facts)
         ],

@@ -26,7 +26,8 @@ from types import MappingProxyType
 
 INDEX_FILE = "index.html"
 RECOVERY_FILE = "js/recovery.js"  # has to be there for every index.html, however old
-_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE)
+WORKER_FILE = "sw.js"  # a service worker of another name would be another one
+_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE, WORKER_FILE)
 _DIGITS = 16
 _REFERENCES: Mapping[str, re.Pattern[str]] = MappingProxyType({
     ".html": re.compile(r'((?:src|href)=")([^"#:][^":]*)"'),
@@ -58,7 +59,7 @@ def page_files() -> Mapping[str, bytes]:
 
 @cache
 def fingerprinted_page() -> Page:
-    """Return the page with a digest in every name but those of index.html and the recovery script."""
+    """Return the page with a digest in every name but those of index.html, recovery script and service worker."""
     return fingerprint_page(page_files())
 
 

@@ -1,8 +1,8 @@
 """A site: the page, a release and what is said about it, as files for any static host and for dpmf's own service.
 
 All of it is static. The release is sent as it was saved, in 32 bits, so the page computes what `Release.fold_in`
-computes. Only three names are fixed: index.html, its recovery script and about.json, the manifest. All other files are
-named after their content (see `dpmf.serve.assets`), so that no cache can mix two versions of a site.
+computes. Only four names are fixed: index.html, its recovery script, its service worker, and about.json, the manifest.
+All others are named after their content (see `dpmf.serve.assets`), so that no cache can mix two versions of a site.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ABOUT_FILE = "about.json"
 RELEASE_FOLDER = "release"
 # Names that a site may have, with or without digests: older sites had none.
 _OURS = re.compile(
-    r"about\.json|index\.html|style(\.[0-9a-f]{16})?\.css|js/[\w/-]+(\.[0-9a-f]{16})?\.js"
+    r"about\.json|index\.html|sw\.js|style(\.[0-9a-f]{16})?\.css|js/[\w/-]+(\.[0-9a-f]{16})?\.js"
     r"|release/release(\.[0-9a-f]{16})?\.(json|safetensors)"
 )
 
 # What index.html says of itself, for hosts that send no headers. The worker is started from a blob so that it
 # inherits the policy of the page, which it would not if it were started from its address.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; manifest-src data:; connect-src 'self'; "
     "worker-src 'self' blob:; base-uri 'none'; form-action 'none'"
 )
 # What a host that sends headers should send with every file. Being framed cannot be forbidden from inside a page.

@@ -9,7 +9,8 @@ published claim is always drawn hollow and dashed, what is certified filled and 
 
 from __future__ import annotations
 
-from dpmf.compare.plots.catalogue import catalogue_map, demo_picture
+from dpmf.compare.plots.catalogue import catalogue_map
 from dpmf.compare.plots.convergence import convergence, trace_picture, traces
+from dpmf.compare.plots.demonstration import demo_picture
 
 __all__ = ["catalogue_map", "convergence", "demo_picture", "trace_picture", "traces"]

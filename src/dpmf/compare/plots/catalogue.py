@@ -1,4 +1,4 @@
-"""The catalogue as a map, alone and beside the course of a training.
+"""The catalogue as a map.
 
 >>> import numpy as np
 >>> _principal_axes(np.array([[3.0, 0.0, 0.0], [-3.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])).shape
@@ -7,14 +7,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.compare.plots.convergence import convergence
-from dpmf.compare.plots.figure import COLOURS, MARKERS, axes, figure, save
+from dpmf.compare.plots.figure import COLOURS, MARKERS, axes
 from dpmf.model import Model, Person
 
 
@@ -31,22 +29,20 @@ def catalogue_map(model: Model, person: Person | None = None, ax: Any = None) ->
         ax.scatter(*points[chosen].T, s=16, alpha=0.75, c=COLOURS[style], marker=MARKERS[style], label=genre or "none")
     if person is not None:
         taste = person.factors @ directions
-        tip = taste / max(float(np.linalg.norm(taste)), 1e-12) * 0.8 * np.abs(points).max()
+        ends = np.where(taste < 0, points.min(axis=0), points.max(axis=0))  # what lies beyond is not drawn
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tip = 0.9 * taste * np.nanmin(ends / taste) if taste.any() else taste
         ax.annotate(
-            "one person's taste", xy=tip, xytext=(0, 0), arrowprops={"arrowstyle": "->", "lw": 1.5}, ha="center"
+            "one person's taste",
+            xy=tip,
+            xytext=(0, 0),
+            arrowprops={"arrowstyle": "->", "lw": 1.5},
+            ha="center",
+            bbox={"boxstyle": "round", "facecolor": "white", "alpha": 0.8, "lw": 0},
         )
     ax.set(title="Items by what people's ratings say about them", xlabel="first direction", ylabel="second direction")
     ax.legend(fontsize="small", ncols=2, frameon=False)
     return ax
-
-
-def demo_picture(model: Model, person: Person, path: Path) -> None:
-    """Save the catalogue map beside the course of the training."""
-    picture = figure(11, 5)
-    left, right = picture.subplots(1, 2, width_ratios=(2, 1))
-    catalogue_map(model, person, left)
-    convergence(model, right)
-    save(picture, path)
 
 
 def _principal_axes(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:

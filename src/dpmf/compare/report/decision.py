@@ -1,5 +1,6 @@
 """What somebody has to decide: the best certified method at each epsilon, and what it costs beside the alternatives.
 
+>>> import math
 >>> from dpmf.compare.results import Row
 >>> from dpmf.compare.summary import summarize
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
@@ -10,7 +11,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from dpmf.compare.report.markup import Cell, table
@@ -21,28 +21,21 @@ _ERRORS = ("rmse", "mae")
 """Figures that are the better the lower they are."""
 
 
-def decision_table(points: Sequence[Point], columns: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the best certified method at each epsilon, by the first figure, beside references.
+def decision_table(points: Sequence[Point], figure: str, beside: Mapping[str, str]) -> str:
+    """Return the best certified method at each epsilon, by a figure, beside references.
 
     Args:
         points: what was measured.
-        columns: of each figure, the references to put it beside: name → what the column is called.
+        figure: what methods are judged by.
+        beside: references to put it beside: name → what the column is called.
     """
-    (main, *others) = columns
-    names = ["ε", "best certified", main]
-    heights = {figure: reference_heights(points, figure) for figure in columns}
-    rows = [(point, best_row(point, main)) for point in best_points(points, main)]
-    for figure in (main, *others):
-        known = {name: title for name, title in columns[figure].items() if name in heights[figure]}
-        if figure != main and not any(figure in point.mean for point, _ in rows):
-            continue
-        names += [figure] if figure != main else []
-        names += known.values()
-        for point, cells in rows:
-            value = point.mean.get(figure, math.nan)
-            cells += [_number(f"{value:.4f}", value)] if figure != main else []
-            cells += [_number(f"{value - heights[figure][name]:+.4f}", value) for name in known]
-    return table(names, [cells for _, cells in rows])
+    heights = reference_heights(points, figure)
+    known = {name: title for name, title in beside.items() if name in heights}
+    rows = [
+        [*best_row(point, figure), *(_number(f"{point.mean[figure] - heights[name]:+.4f}") for name in known)]
+        for point in best_points(points, figure)
+    ]
+    return table(["ε", "best certified", figure, *known.values()], rows)
 
 
 def headline(points: Sequence[Point], figure: str, reference: str, name: str) -> str:
@@ -67,5 +60,5 @@ def reference_heights(points: Sequence[Point], figure: str) -> dict[str, float]:
     return {one.method: one.mean[figure] for one in points if one.is_reference and figure in one.mean}
 
 
-def _number(words: str, value: float) -> Cell:
-    return Cell("–" if math.isnan(value) else words.replace("-", "−"), number=True)
+def _number(words: str) -> Cell:
+    return Cell(words.replace("-", "−"), number=True)

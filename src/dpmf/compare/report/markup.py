@@ -38,6 +38,9 @@ td small { display: block; color: var(--soft); font-size: 0.8em; }
 .claim::before { content: "○ "; color: var(--claim); }
 figure { margin: 0.8rem 0; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 0.4rem; }
 figure svg { display: block; margin: 0 auto; max-width: 48rem; height: auto; }
+@media (prefers-color-scheme: dark) { @media screen { figure { background: #1a1a1a; }
+  figure svg { filter: invert(0.9) hue-rotate(180deg); } } }
+section h2 { margin-top: 0.6rem; } section .lead { font-size: 1rem; } .pair + h2 { margin-top: 1.2rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0.8rem; }
 .pair figure { margin: 0; }
 details { margin: 0.5rem 0; border-bottom: 1px solid var(--line); padding-bottom: 0.4rem; }
@@ -47,7 +50,7 @@ code, pre { font-family: ui-monospace, monospace; font-size: 0.85rem; }
 pre { background: var(--card); padding: 0.7rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
 @media print { :root { --ink: #000; --soft: #333; --back: #fff; --card: #f2f2f2; --line: #999; --proven: #000;
   --claim: #000; } body { max-width: none; padding: 0; font-size: 10pt; } figure, tr { break-inside: avoid; }
-  h2, h3 { break-after: avoid; } details::details-content { content-visibility: visible; block-size: auto; }
+  h2, h3 { break-after: avoid; } details:not([open]) { display: none; }
   .scroll { overflow: visible; } table { font-size: 8pt; }
   th, td { padding-right: 0.4rem; } }
 """
@@ -98,7 +101,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], caption:
 
 
 def folded(summary: str, content: str) -> str:
-    """Return markup that is shown when asked for, and always printed."""
+    """Return markup that is shown, and printed, when asked for."""
     return f"<details><summary>{text(summary)}</summary>{content}</details>"
 
 

@@ -22,7 +22,7 @@ from dpmf.compare.sweep import Sweep
 
 MAIN = "ndcg@100"
 """The figure that rankings for new users are judged by first."""
-_DECISION = {MAIN: {POPULAR: "beside popularity", EXACT_EASE: "beside EASE, not private"}}
+_BESIDE = {POPULAR: "beside popularity", EXACT_EASE: "beside EASE, not private"}
 _REFERENCES = {
     POPULAR: "popularity, not private, has {}",
     EXACT_EASE: "EASE, not private, {}",
@@ -38,7 +38,7 @@ def ranking_findings(points: Sequence[Point]) -> list[str]:
     if not best_points(points, MAIN):
         return [paragraph("Nothing here is certified."), "", compared]
     said = headline(points, MAIN, POPULAR, "exact popularity")
-    return [paragraph(said, "lead") if said else "", decision_table(points, _DECISION), compared]
+    return [paragraph(said, "lead") if said else "", decision_table(points, MAIN, _BESIDE), compared]
 
 
 def protocol_text(plan: Sweep, rows: Sequence[Row]) -> str:

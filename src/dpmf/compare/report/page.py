@@ -2,8 +2,8 @@
 
 >>> rows = [Row("als", "certified", 1.0, 0, 7, epsilon=1.0, delta=1e-6, unit="user", neighbours="add-remove",
 ...             certified=True, rmse=0.9), Row("own-mean", "none", math.inf, 0, 7, rmse=1.0)]
->>> findings(summarize(rows))[2]
-'<p>To compare with: the per-user mean, which uses no one else&#x27;s data, has 1.0000.</p>'
+>>> "the per-user mean, which uses no one else&#x27;s data, 1.0000." in findings(summarize(rows))
+True
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from dpmf.compare.sweep import Sweep
 from dpmf.errors import MissingExtra
 from dpmf.files import write_text
 
+_HOLDER = "For the holder of the data: no guarantee covers these figures."
 OUTSIDE = (
-    "For the holder of the data. All errors, rankings and divergences here were measured on ratings of these people, "
+    "All errors, rankings and divergences here were measured on ratings of these people, "
     "held out or learnt from, and no guarantee covers them: an ε is about a release, not about this page. Do not "
     "publish it, and do not choose what to release by it without counting that as a look at the data."
 )
@@ -48,9 +49,11 @@ _KLD = (
     "kld is how much errors on training ratings differ from errors on held-out ones (Balu and Furon 2016, nats): "
     "measured on average, it guarantees nothing to anybody."
 )
-_DECISION: Mapping[str, Mapping[str, str]] = {
-    "rmse": {NON_PRIVATE: "beside no privacy", OWN_MEAN: "beside the per-user mean"},
-    "ndcg": {NON_PRIVATE: "beside no privacy", POPULAR: "beside popularity"},
+_REFERENCES = {
+    OWN_MEAN: "the per-user mean, which uses no one else's data,",
+    POPULAR: "exact popularity, not private,",
+    BIASES: "biases alone, not private,",
+    NON_PRIVATE: f"{NON_PRIVATE}, not private,",
 }
 _FIELDS = (
     "ratings",
@@ -109,11 +112,12 @@ def _on_ratings(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -> l
     points = summarize(rows)
     shown, claimed = proven_first(rows, ("rmse", "ndcg"), draw)
     return [
-        *findings(points),
-        paragraph(OUTSIDE, "note"),
+        paragraph(_HOLDER, "soft"),
+        findings(points),
         _failures(points),
         "<h2>Accuracy and ranking against ε</h2>",
         shown,
+        paragraph(OUTSIDE, "note"),
         paragraph(_MARKS, "soft"),
         paragraph(_RANKING, "soft"),
         "<h2>Details</h2>",
@@ -129,11 +133,12 @@ def _for_new_users(plan: Sweep, rows: Sequence[Row], draw: Callable[..., str]) -
     """Return what people who were held out show."""
     points = summarize(rows)
     return [
+        paragraph(_HOLDER, "soft"),
         *ranking_findings(points),
-        paragraph(OUTSIDE, "note"),
         _failures(points),
         "<h2>Ranking for new users against ε</h2>",
         pictures_by_unit(rows, (MAIN, "recall@20"), draw),
+        paragraph(OUTSIDE, "note"),
         paragraph(_MARKS, "soft"),
         "<h2>Details</h2>",
         folded("How rankings were judged", paragraph(protocol_text(plan, rows))),
@@ -145,23 +150,36 @@ def _all_runs(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str], p
     return "".join(guarantee_tables(tables, columns)) + paragraph(_table_note(plan, rows), "soft")
 
 
-def findings(points: Sequence[Point]) -> list[str]:
-    """Return the decision: the best proven method at each epsilon, beside what is free and what is not private."""
-    references = {
-        OWN_MEAN: "the per-user mean, which uses no one else's data, has {}",
-        BIASES: "biases alone, not private, {}",
-        NON_PRIVATE: f"{NON_PRIVATE}, not private, {{}}",
-    }
-    heights = reference_heights(points, "rmse")
-    beside = [words.format(f"{heights[name]:.4f}") for name, words in references.items() if name in heights]
-    compared = paragraph(f"To compare with: {'; '.join(beside)}.") if beside else ""
-    if not best_points(points):
-        return [paragraph("Nothing here is certified."), "", compared]
-    sentences = (
-        headline(points, "rmse", OWN_MEAN, "the per-user mean, which uses no one else's data"),
-        headline(points, "ndcg", POPULAR, "exact popularity"),
-    )
-    return [paragraph(" ".join(filter(None, sentences)), "lead"), decision_table(points, _DECISION), compared]
+def findings(points: Sequence[Point]) -> str:
+    """Return the decision: the best proven method at each epsilon, for ratings and for lists, beside alternatives."""
+    parts = [
+        _decision(points, "rmse", "To predict ratings", OWN_MEAN, "the per-user mean, which uses no one else's data"),
+        _decision(points, "ndcg", "To make lists", POPULAR, "exact popularity"),
+    ]
+    if any(parts):
+        return f'<div class="pair">{"".join(parts)}</div>'
+    return paragraph("Nothing here is certified.") + _compared(points, "rmse")
+
+
+def _decision(points: Sequence[Point], figure: str, title: str, reference: str, name: str) -> str:
+    """Return what to choose where one figure counts, and why; nothing if nothing certified has it."""
+    if not best_points(points, figure):
+        return ""
+    beside = {NON_PRIVATE: "beside no privacy", reference: f"beside {name.partition(',')[0]}"}
+    parts = [
+        f"<h2>{text(title)}</h2>",
+        paragraph(headline(points, figure, reference, name), "lead"),
+        decision_table(points, figure, beside),
+        _compared(points, figure),
+    ]
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _compared(points: Sequence[Point], figure: str) -> str:
+    """Return the figure of everything that methods are held against."""
+    heights = reference_heights(points, figure)
+    beside = [f"{words} {heights[name]:.4f}" for name, words in _REFERENCES.items() if name in heights]
+    return paragraph(f"To compare with: {'; '.join(beside)}.", "soft") if beside else ""
 
 
 def _groups(rows: Sequence[Row], points: Sequence[Point], draw: Callable[..., str]) -> list[str]:

@@ -3,18 +3,14 @@
 const MOST = 40; // times
 const LEFT_OUT = 0.003; // share of the items, on each side
 
-/**
- * Return [middle, reach] along both axes: of nearly all items, since a few outliers would leave the map empty, and of
- * the point where one's taste begins.
- */
-export function extentOf({ places, width, n, mapped }) {
+/** Return [middle, reach] along both axes, of nearly all items, since a few outliers would leave the map empty. */
+export function extentOf({ places, n, mapped }) {
   return [0, 1].map((axis) => {
-    if (axis >= width) return [0, 1];
     const found = [];
-    for (let item = 0; item < n; item++) if (mapped[item]) found.push(places[item * width + axis]);
+    for (let item = 0; item < n; item++) if (mapped[item]) found.push(places[2 * item + axis]);
     const sorted = Float32Array.from(found).sort();
     const skipped = Math.floor(LEFT_OUT * sorted.length);
-    const [least, most] = [Math.min(0, sorted[skipped]), Math.max(0, sorted.at(-1 - skipped))];
+    const [least, most] = [sorted[skipped] ?? 0, sorted.at(-1 - skipped) ?? 0];
     return [(least + most) / 2, ((most - least) / 2) * 1.12 || 1];
   });
 }
@@ -36,7 +32,8 @@ export function makeCamera([[middleX, reachX], [middleY, reachY]]) {
     },
     toScreen: (px, py) => [width / 2 + (px - x) * unit(), height / 2 - (py - y) * unit()],
     isZoomed: () => scale > 1,
-    reach: () => Math.min(width, height) / 2,
+    /** How many pixels a part of the map's width or height is. */
+    length: (share) => 2 * share * Math.max(reachX, reachY) * unit(),
     pan(dx, dy) {
       x -= dx / unit();
       y += dy / unit();

@@ -9,6 +9,7 @@ export function makeCatalogue({ ids, titles, genres }) {
   const listed = genres.map((text) => text.split("|").filter(Boolean));
   const byCount = countGenres(listed);
   const coloured = new Map(byCount.slice(0, COLOURS).map((name, place) => [name, place]));
+  const telling = listed.map((names) => Math.max(-1, ...names.map((name) => coloured.get(name) ?? -1)));
   const byId = new Map();
   ids.forEach((id, position) => {
     if (byId.has(id)) byId.get(id).push(position); // only numbers too long for the browser coincide
@@ -24,7 +25,8 @@ export function makeCatalogue({ ids, titles, genres }) {
     genresOf: (position) => listed[position],
     genres: byCount,
     coloured: [...coloured.keys()],
-    colourOf: (position) => coloured.get(listed[position][0]) ?? COLOURS,
+    /** Return the colour of an item: that of its rarest genre that has one, which says most about it. */
+    colourOf: (position) => (telling[position] === -1 ? COLOURS : telling[position]),
     /**
      * Return the position of an item by id, or by a title that only one item has if there is no such id; null if there
      * is none, or if the item with this id is called something else: ids of another catalogue may mean other items.

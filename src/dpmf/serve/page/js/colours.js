@@ -19,5 +19,8 @@ export function colour(name) {
   return known.get(name);
 }
 
+/** Return red, green and blue of such a colour, from 0 to 255. */
+export const partsOf = (text) => text.match(/[\d.]+/g).slice(0, 3).map(Number);
+
 /** Return the colour of a genre, by its place in the catalogue's list. */
 export const genreColour = (place) => colour(`genre-${place}`);

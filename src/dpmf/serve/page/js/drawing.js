@@ -1,16 +1,17 @@
 // Draws the map on a canvas: items, what somebody rated, what is recommended, and their taste.
 
 import { clamped } from "./camera.js";
-import { colour, genreColour } from "./colours.js";
+import { colour, genreColour, partsOf } from "./colours.js";
 import { makeLabels } from "./labels.js";
 
 const LABELLED = 6;
 const MARK = 8; // pixels from the middle of a ring or a star that no text may cover
-const MARGIN = 18; // pixels between the arrow and the edge
-const SHORTEST = 36; // arrow, in pixels
+const GLOW = 0.09; // of the map, around each item that suits somebody
+const GLOWING = 0.36;
+const EDGE = 14; // pixels within which the taste is named, wherever it lies
 
-/** Draw everything. `chosen` is an item or null; `only` the place of a genre or null. */
-export function drawMap(canvas, app, camera, { chosen, only }) {
+/** Draw everything. `chosen` is an item or null; `only` the place of a genre or null; `shading` from `shadingOf`. */
+export function drawMap(canvas, app, camera, { chosen, only, shading }) {
   const ratio = window.devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -20,10 +21,11 @@ export function drawMap(canvas, app, camera, { chosen, only }) {
   const context = canvas.getContext("2d");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  const { places, width: axes, n } = app.map;
-  const at = (item) => camera.toScreen(places[item * axes], axes > 1 ? places[item * axes + 1] : 0);
+  const { places, n } = app.map;
+  const at = (item) => camera.toScreen(places[2 * item], places[2 * item + 1]);
   const isMapped = (item) => app.map.mapped[item] === 1;
-  drawCross(context, camera, width, height);
+  drawShading(context, app, camera, shading);
+  const taste = drawTaste(context, app, camera, at);
   drawItems(context, app, at, n, only, width, height);
   const rated = app.store.used().map((entry) => entry.position).filter(isMapped);
   for (const item of rated) ring(context, at(item), 5.5, colour("ink"), 2);
@@ -31,24 +33,28 @@ export function drawMap(canvas, app, camera, { chosen, only }) {
   for (const item of best) star(context, at(item), colour("accent"));
   const labels = makeLabels(context, width, height);
   for (const item of [...rated, ...best]) labels.keepFree(...at(item), MARK);
-  drawTaste(context, app, camera, labels, width, height);
-  context.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+  const font = getComputedStyle(document.body).fontFamily;
+  context.font = `700 13px ${font}`;
+  if (taste) labels.write("your taste", [clamped(taste[0], EDGE, width - EDGE), clamped(taste[1], EDGE, height - EDGE)], colour("taste"), true);
+  context.font = `600 12px ${font}`;
   for (const item of best) labels.write(app.catalogue.titles[item], at(item), colour("accent"));
   for (const item of rated.slice(-LABELLED)) labels.write(app.catalogue.titles[item], at(item), colour("ink"));
+  context.font = `750 13px ${font}`;
+  for (const { group, place } of shading.homes) {
+    if (only === null || only === group) labels.name(genreName(app, group), camera.toScreen(...place), genreColour(group));
+  }
   if (chosen !== null) ring(context, at(chosen), 8, colour("ink"), 2.5);
 }
 
-function drawCross(context, camera, width, height) {
-  const [x, y] = camera.toScreen(0, 0);
-  context.strokeStyle = colour("line");
-  context.lineWidth = 1;
-  context.beginPath();
-  context.moveTo(0, y);
-  context.lineTo(width, y);
-  context.moveTo(x, 0);
-  context.lineTo(x, height);
-  context.stroke();
+function drawShading(context, app, camera, { picture, box: [left, top, width, height] }) {
+  const [x, y] = camera.toScreen(left, top);
+  const [right, bottom] = camera.toScreen(left + width, top - height);
+  context.imageSmoothingEnabled = true;
+  context.imageSmoothingQuality = "high";
+  context.drawImage(picture, x, y, right - x, bottom - y);
 }
+
+const genreName = (app, group) => app.catalogue.coloured[group] ?? null;
 
 function drawItems(context, app, at, n, only, width, height) {
   const count = app.map.mapped.reduce((total, is) => total + is, 0);
@@ -75,37 +81,27 @@ function drawItems(context, app, at, n, only, width, height) {
   context.globalAlpha = 1;
 }
 
-/**
- * The arrow is as long as the share of the taste that these two directions show, but never longer than the map, and it stays
- * on it when the map is enlarged.
- */
-function drawTaste(context, app, camera, labels, width, height) {
-  const { x, y, share } = app.taste;
-  const norm = Math.hypot(x, y);
-  if (!norm) return;
-  const [dx, dy] = [x / norm, -y / norm];
-  const inside = (from, step, size) => (step === 0 ? Infinity : ((step > 0 ? size - MARGIN : MARGIN) - from) / step);
-  let [fromX, fromY] = camera.toScreen(0, 0);
-  const room = Math.min(inside(fromX, dx, width), inside(fromY, dy, height));
-  const length = clamped(camera.reach() * (0.1 + 0.8 * share), SHORTEST, Math.max(SHORTEST, room));
-  fromX = clamped(fromX, MARGIN - Math.min(0, dx * length), width - MARGIN - Math.max(0, dx * length));
-  fromY = clamped(fromY, MARGIN - Math.min(0, dy * length), height - MARGIN - Math.max(0, dy * length));
-  const [toX, toY] = [fromX + dx * length, fromY + dy * length];
-  context.strokeStyle = context.fillStyle = colour("taste");
-  context.lineWidth = 3.5;
-  context.lineCap = "round";
-  context.beginPath();
-  context.moveTo(fromX, fromY);
-  context.lineTo(toX - dx * 8, toY - dy * 8);
-  context.stroke();
-  context.beginPath();
-  context.moveTo(toX, toY);
-  context.lineTo(toX - dx * 15 - dy * 7, toY - dy * 15 + dx * 7);
-  context.lineTo(toX - dx * 15 + dy * 7, toY - dy * 15 - dx * 7);
-  context.fill();
-  context.font = `700 13px ${getComputedStyle(document.body).fontFamily}`;
-  for (let part = 0; part <= length; part += MARK) labels.keepFree(fromX + dx * part, fromY + dy * part, MARK / 2);
-  labels.write("your taste", [toX, toY], colour("taste"), true);
+/** Let the map glow around the items that suit somebody best, and return where it glows most: in pixels, null for nowhere. */
+function drawTaste(context, app, camera, at) {
+  const radius = camera.length(GLOW);
+  const points = app.taste.map(at);
+  const glow = partsOf(colour("taste")).join(" ");
+  const strength = GLOWING / Math.sqrt(points.length || 1);
+  for (const [x, y] of points) {
+    const light = context.createRadialGradient(x, y, 0, x, y, radius);
+    light.addColorStop(0, `rgb(${glow} / ${strength})`);
+    light.addColorStop(0.5, `rgb(${glow} / ${strength / 3})`);
+    light.addColorStop(1, `rgb(${glow} / 0)`);
+    context.fillStyle = light;
+    context.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
+  }
+  const near = ([x, y], [u, v]) => Math.exp(-((x - u) ** 2 + (y - v) ** 2) / (radius * radius));
+  let [centre, most] = [null, -1];
+  for (const one of points) {
+    const here = points.reduce((sum, other) => sum + near(one, other), 0);
+    if (here > most) [centre, most] = [one, here];
+  }
+  return centre;
 }
 
 function ring(context, [x, y], radius, stroke, width) {

@@ -9,7 +9,7 @@ const LEAST = 3; // corners
 export function emblem(app, position) {
   const picture = icon("emblem");
   picture.classList.add(`g${app.catalogue.colourOf(position)}`);
-  const corners = cornersOf(app.map, position);
+  const corners = cornersOf(app.shapes, position);
   [...picture.children].forEach((path, place) => path.setAttribute("d", closedCurve(corners, 1 - place / 3)));
   return picture;
 }

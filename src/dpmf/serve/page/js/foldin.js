@@ -22,14 +22,13 @@ export function foldIn(model, items, values) {
 function rater(model, items, values) {
   const { K, V, c, mean } = model;
   const size = K + 1; // the bias comes last
-  const A = new Float64Array(size * size);
+  const A = squaresOf(model, items);
   const y = new Float64Array(size);
   const weights = items.map((j, place) => Math.fround(values[place]) - mean - c[j]);
   const z = new Float64Array(size);
   items.forEach((j, place) => {
     for (let k = 0; k < K; k++) z[k] = V[j * K + k];
     z[K] = 1;
-    addOuter(A, size, z, 1);
     for (let a = 0; a < size; a++) y[a] += weights[place] * z[a];
   });
   const scale = items.length ** model.exponent;
@@ -38,6 +37,30 @@ function rater(model, items, values) {
   factorize(A, size);
   solve(A, size, y);
   return { bias: Math.fround(y[K]), factors: Float32Array.from(y.subarray(0, K)), items, weights, L: A };
+}
+
+/**
+ * Return Σ z_j z_j' over somebody's items, z_j being the factors of an item with a 1 for the bias. With thousands of items that
+ * is most of the work, and from one rating to the next hardly any of it changes: what was summed last is kept up to date.
+ */
+function squaresOf(model, items) {
+  const { K, V } = model;
+  const size = K + 1;
+  const now = new Set(items);
+  const last = model.summed ?? { items: new Set(), A: new Float64Array(size * size) };
+  const gone = [...last.items].filter((j) => !now.has(j));
+  const isFar = gone.length > items.length / 2;
+  const A = isFar ? new Float64Array(size * size) : last.A;
+  const come = isFar ? items : items.filter((j) => !last.items.has(j));
+  const z = new Float64Array(size).fill(1);
+  for (const [some, sign] of [[come, 1], [isFar ? [] : gone, -1]]) {
+    for (const j of some) {
+      for (let k = 0; k < K; k++) z[k] = V[j * K + k];
+      addOuter(A, size, z, sign);
+    }
+  }
+  model.summed = { items: now, A };
+  return A.slice();
 }
 
 function observer(model, items) {

@@ -9,7 +9,7 @@ const EDGE = 4;
 const WIDEST = 0.5; // of the map
 const CONTROLS = [64, 154]; // width and height of the buttons in the lower right corner
 
-/** Return {keepFree, write} for a map of this size. */
+/** Return {keepFree, name, write} for a map of this size. */
 export function makeLabels(context, width, height) {
   const taken = [[width - CONTROLS[0], height - CONTROLS[1], width, height]];
   const isFree = ([left, top, right, bottom]) =>
@@ -34,17 +34,29 @@ export function makeLabels(context, width, height) {
     ];
     const found = corners.find(([left, line]) => isFree([left - 2, line - HALF, left + size + 2, line + HALF]));
     if (!found && !mustBeThere) return;
-    const [left, line] = found ?? [clamped(middle, EDGE, width - EDGE - size), clamped(above, EDGE + HALF, height - EDGE - HALF)];
+    put(shown, size, found ?? [clamped(middle, EDGE, width - EDGE - size), clamped(above, EDGE + HALF, height - EDGE - HALF)], fill);
+  }
+
+  /** Write the name of a region over its middle, if there is room. */
+  function name(text, [x, y], fill) {
+    if (text === null) return;
+    const size = context.measureText(text).width;
+    const left = x - size / 2;
+    const line = [0, -1, 1, -2, 2].map((step) => y + step * HALF * 1.5).find((middle) => isFree([left - 4, middle - HALF, left + size + 4, middle + HALF]));
+    if (line !== undefined) put(text, size, [left, line], fill);
+  }
+
+  function put(text, size, [left, line], fill) {
     taken.push([left - 2, line - HALF, left + size + 2, line + HALF]);
     context.textBaseline = "middle";
     context.lineJoin = "round";
     context.lineWidth = 4;
     context.strokeStyle = colour("surface");
-    context.strokeText(shown, left, line);
+    context.strokeText(text, left, line);
     context.fillStyle = fill;
-    context.fillText(shown, left, line);
+    context.fillText(text, left, line);
   }
-  return { keepFree, write };
+  return { keepFree, name, write };
 }
 
 function shortened(context, text, most) {

@@ -10,7 +10,8 @@ const TENSORS = "release/release.safetensors";
 const PAUSES = [300, 600, 1200]; // milliseconds before each further attempt
 
 /**
- * Return {about, facts, buffer}: what is said about the release, release.json, and the bytes of its tensors.
+ * Return {about, facts, buffer, fetched}: what is said about the release, release.json, the bytes of its tensors, and the
+ * bytes of all three files by path.
  *
  * about.json is always revalidated; it holds the digests of the two files, and their paths, which change with their
  * content. While a release is being replaced, files may be missing or belong to two releases: then all are fetched again,
@@ -28,7 +29,8 @@ export async function load() {
 }
 
 async function fetchAll(cache) {
-  const about = json(await fetched(ABOUT, cache), ABOUT);
+  const bytes = await fetched(ABOUT, cache);
+  const about = json(bytes, ABOUT);
   if (about?.format !== "dpmf-site") throw new Damaged("about.json does not describe a site");
   if (about.page !== document.querySelector("meta[name=page-version]").content) {
     await reloadOnce();
@@ -42,7 +44,7 @@ async function fetchAll(cache) {
   const facts = json(text, "release.json");
   checkFacts(facts);
   if (about.sha256[TENSORS] !== facts.sha256) throw new Damaged("the item factors are not those that release.json describes");
-  return { about, facts, buffer };
+  return { about, facts, buffer, fetched: { [ABOUT]: bytes, [pathOf(about, FACTS)]: text, [pathOf(about, TENSORS)]: buffer } };
 }
 
 /** Load the page again, which revalidates index.html, and never return; return at once if that has just been done. */

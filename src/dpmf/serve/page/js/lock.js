@@ -8,7 +8,7 @@ export function forbidConnections() {
 
 /** Let the page load and send nothing at all any more. */
 export function forbidEverything() {
-  enforce("default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'");
+  enforce("default-src 'none'; img-src data:; manifest-src data:; base-uri 'none'; form-action 'none'");
 }
 
 function enforce(content) {

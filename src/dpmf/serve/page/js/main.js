@@ -5,8 +5,10 @@ import { makeCatalogue } from "./catalogue.js";
 import { forgetColours } from "./colours.js";
 import { $ } from "./dom.js";
 import { Damaged, Unreachable } from "./errors.js";
+import { completeManifest } from "./install.js";
 import { load } from "./load.js";
 import { forbidConnections, forbidEverything } from "./lock.js";
+import { keepCopy } from "./offline.js";
 import { makeScale } from "./scale.js";
 import { makeReader, makeStore, migrate, oldName, openStorage, storageName } from "./store.js";
 import { startTheme } from "./theme.js";
@@ -28,15 +30,18 @@ async function start() {
     forgetColours();
     for (const view of views) view.render();
   });
-  const { about, facts, buffer } = await load();
+  completeManifest();
+  const { about, facts, buffer, fetched } = await load();
   fillPrivacy({ about, facts, sizes: buffer.byteLength });
+  await keepCopy(about, fetched);
   forbidConnections();
   const engine = await startEngine();
   forbidEverything();
 
   const app = makeApp(storage, facts, engine);
-  const opened = await opening(engine, facts, buffer);
-  app.map = { ...opened, spreads: spreadsOf(opened) };
+  const opened = await opening(engine, { facts, buffer, places: about.map });
+  app.map = opened.map;
+  app.shapes = { ...opened.shapes, spreads: spreadsOf(opened.shapes, opened.map) };
   app.starters = opened.starters;
   app.areKnown = opened.areKnown; // whether starters are by popularity
   const router = makeRouter();
@@ -95,19 +100,19 @@ function makeApp(storage, facts, engine) {
   const { ranking = null } = facts; // its threshold, if items are ordered by a ranking part
   return {
     catalogue, scale, store, engine, ranking, wanted: FIRST, genre: "", scores: null, best: [], order: "nothing",
-    taste: { x: 0, y: 0, share: 0 },
+    taste: [],
   };
 }
 
-async function opening(engine, facts, buffer) {
+async function opening(engine, content) {
   try {
-    return await engine.ask("open", { facts, buffer }, [buffer]);
+    return await engine.ask("open", content, [content.buffer]);
   } catch (error) {
     throw new Damaged(error.message);
   }
 }
 
-function spreadsOf({ places, width, n, mapped }) {
+function spreadsOf({ places, width }, { n, mapped }) {
   return Array.from({ length: width }, (_, axis) => {
     let [square, count] = [0, 0];
     for (let item = 0; item < n; item++) {

@@ -1,11 +1,10 @@
-// Principal components of the item factors: two of them make the map, a few more an item's emblem.
+// Principal components of the item factors: they make an item's emblem, and say how far apart items are.
 
 const MOST_PRODUCTS = 1e8; // beyond that, every so many-th item stands for all
 const ROUNDS = 80;
 
 /**
- * Return {axes, places, n, width}: `axes` has `width` unit vectors of length K, `places` the coordinates of all items,
- * relative to the mean.
+ * Return {places, width}: `width` coordinates of all items, relative to the mean.
  * @param {object} model {n, K, V}
  * @param {number} most axes
  * @param {(item: number) => boolean} counts whether an item has a say in the mean and the axes
@@ -23,17 +22,7 @@ export function principal({ n, K, V }, most, counts = () => true) {
       places[j * width + a] = total;
     }
   }
-  return { axes, places, n, width };
-}
-
-/** Return where a person's factors point, along the same axes. */
-export function directionOf({ axes, width }, factors) {
-  const K = factors.length;
-  return Array.from({ length: width }, (_, a) => {
-    let total = 0;
-    for (let k = 0; k < K; k++) total += axes[a * K + k] * factors[k];
-    return total;
-  });
+  return { places, width };
 }
 
 function meanRow(V, items, K) {

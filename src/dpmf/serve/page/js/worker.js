@@ -3,40 +3,42 @@
 import { commonOf, contributions, foldIn, scoresOf } from "./foldin.js";
 import { orderedBy } from "./order.js";
 import { ownerOf, rankingParts, rankingScores, together } from "./pairs.js";
-import { directionOf, principal } from "./projection.js";
+import { placesOf } from "./places.js";
+import { principal } from "./projection.js";
 import { best, similar, tellsApart } from "./ranking.js";
 import { modelOf } from "./release.js";
 import { startersOf } from "./starters.js";
 
 const AXES = 8;
 const STARTERS = 60;
+const SUITING = 40; // items that show where a taste lies
 
 let model = null;
 let genres = []; // of every item, a set
-let components = null;
-let byRatings = true; // whether the map shows the rating model's factors, or what the ranking goes by
+let map = null;
 let person = null; // bias and factors, from the ratings
 let owner = null; // what counts for the ranking
 
 const answers = {
   /** Take in a release; answer what the page shows of the catalogue as a whole. */
-  open({ facts, buffer }) {
+  open({ facts, buffer, places }) {
     model = modelOf(facts, buffer);
+    map = placesOf(places, model.n);
     genres = facts.items.genres.map((text) => new Set(text.split("|").filter(Boolean)));
     const { ranking, predicts } = model;
     const ranked = ranking?.items.length > 0;
-    byRatings = predicts && (model.K > 1 || !ranked); // a rating model of few people has no directions to show
-    const mapped = mappedItems();
-    components = byRatings ? principal(model, AXES, (item) => mapped[item] === 1) : principalOfHead(ranking);
+    const byRatings = predicts && (model.K > 1 || !ranked); // a rating model of few people has no directions to show
+    const components = byRatings ? principal(model, AXES, (item) => map.mapped[item] === 1) : principalOfHead(ranking);
     if (predicts && model.implicit) commonOf(model);
     const starters = startersOf(components, ranking?.popularity ?? new Float32Array(model.n).fill(1), genres, isKnown, STARTERS);
-    return { n: model.n, places: components.places, width: components.width, mapped, starters, areKnown: Boolean(ranking) };
+    const { places: shapes, width } = components;
+    return { map, shapes: { places: shapes, width }, starters, areKnown: Boolean(ranking) };
   },
 
   /**
    * Fold ratings in; answer the expected ratings of all items (null if there are none to show), the best unrated items
    * with their main reason and whether they follow by popularity, after all that is linked to somebody's items, what
-   * decides the order, and the taste on the map.
+   * decides the order, and items on the map that suit them best, if any of it is their taste.
    */
   person({ items, values, k, genre }) {
     const { ranking, predicts } = model;
@@ -46,12 +48,15 @@ const answers = {
     const order = orderedBy(model, person, owner);
     const rated = new Set(items);
     const allowed = (j) => !rated.has(j) && (!genre || genres[j].has(genre));
-    const found = ranking ? best(rankingScores(ranking, owner), k, allowed, ranking.order) : best(expected, k, allowed);
+    const scores = ranking ? rankingScores(ranking, owner) : expected;
+    const first = (count, accept) => best(scores, count, accept, ranking?.order);
+    const isPersonal = order === "pairs" || order === "factors";
+    const found = first(k, allowed);
     return {
       scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
       best: found.map((item) => ({ item, reason: mainReason(item), follows: order === "pairs" && ranking.places[item] < 0 })),
       order,
-      taste: tasteOf(byRatings ? person.factors : owner.factors),
+      taste: isPersonal ? first(SUITING, (j) => map.mapped[j] === 1 && !rated.has(j)) : [],
     };
   },
 
@@ -77,35 +82,18 @@ function isKnown(item) {
   return !known || !known.includes(1) || known[item] === 1;
 }
 
-/** Return of each item whether it has a place on the map: whether more than noise is known of it. If none has, all have. */
-function mappedItems() {
-  const { n, K, V, ranking, known } = model;
-  const inHead = (item) => ranking !== null && ranking.places[item] >= 0;
-  const hasFactors = (item) => V.subarray(item * K, (item + 1) * K).some((factor) => factor !== 0);
-  const isMapped = byRatings ? (item) => hasFactors(item) && (!known || known[item] === 1 || inHead(item)) : inHead;
-  const mapped = Uint8Array.from({ length: n }, (_, item) => Number(isMapped(item)));
-  return mapped.includes(1) ? mapped : mapped.fill(1);
-}
-
 /** Return principal components of what owned items contribute, for all items: those outside the head are in the middle. */
 function principalOfHead({ n, K, items, left }) {
-  const { axes, places, width } = principal({ n: items.length, K, V: left }, AXES);
+  const { places, width } = principal({ n: items.length, K, V: left }, AXES);
   const all = new Float32Array(n * width);
   items.forEach((item, place) => all.set(places.subarray(place * width, (place + 1) * width), item * width));
-  return { axes, places: all, n, width };
+  return { places: all, width };
 }
 
 /** Return what the score by which an item is ordered starts from, and what each of somebody's items adds. */
 function reasonsOf(item) {
   if (model.ranking) return { start: null, items: owner.items, parts: rankingParts(model.ranking, owner, item) ?? [] };
   return { items: person.items, ...contributions(model, person, item) };
-}
-
-/** Return where factors point on the map, and which share of their length that is. */
-function tasteOf(factors) {
-  const [x, y = 0] = directionOf(components, factors);
-  const length = Math.sqrt(factors.reduce((total, factor) => total + factor * factor, 0));
-  return { x, y, share: length ? Math.hypot(x, y) / length : 0 };
 }
 
 /** Return the rated item that pushes a score up most, if any does. */

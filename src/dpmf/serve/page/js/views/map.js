@@ -1,9 +1,11 @@
-// The map: all items by the two strongest directions of their factors, with somebody's taste as an arrow.
+// The map: items that the same people like near each other, and where somebody's taste lies.
 
 import { announce } from "../announce.js";
 import { $, h } from "../dom.js";
 import { drawMap } from "../drawing.js";
 import { clamped, extentOf, makeCamera } from "../camera.js";
+import { colour } from "../colours.js";
+import { shadingOf } from "../shading.js";
 
 const REACH = 22; // pixels within which a point is meant
 const STEP = 1.6; // of zooming
@@ -14,7 +16,9 @@ const OTHER = 8; // the colour of genres without one of their own
 export function makeMap(app) {
   const canvas = $("map-canvas");
   const tip = $("map-tip");
-  const camera = makeCamera(extentOf(app.map));
+  const extent = extentOf(app.map);
+  const camera = makeCamera(extent);
+  let shading = null; // and the colours and the genre that it is of
   let chosen = null; // under the pointer, or walked to with the keyboard
   let only = null; // a genre
   let drag = null;
@@ -22,10 +26,17 @@ export function makeMap(app) {
   const draw = () => {
     if (document.body.dataset.view !== "map") return;
     camera.fit(canvas.clientWidth, canvas.clientHeight);
-    drawMap(canvas, app, camera, { chosen, only });
+    drawMap(canvas, app, camera, { chosen, only, shading: currentShading() });
     placeTip();
     listBest();
   };
+
+  function currentShading() {
+    const of = `${colour("surface")} ${only}`;
+    const groups = only === null ? Array.from({ length: OTHER + 1 }, (_, group) => group) : [only];
+    if (shading?.of !== of) shading = { of, ...shadingOf(app, extent, groups) };
+    return shading;
+  }
 
   /** Say in words what the stars on the map are. */
   function listBest() {
@@ -35,7 +46,7 @@ export function makeMap(app) {
         h(`span.tint.g${app.catalogue.colourOf(item)}`, { "aria-hidden": "true" }), h("span.what", {}, app.catalogue.titles[item]),
         app.scores && h("span.value", {}, app.scale.show(app.scores[item]))))));
     $("map-best-empty").hidden = best.length > 0;
-    $("map-share").textContent = best.length ? shareWords(app.taste.share) : "";
+    $("map-taste").hidden = best.length === 0 || app.taste.length > 0;
   }
 
   function placeTip() {
@@ -53,7 +64,7 @@ export function makeMap(app) {
     tip.classList.toggle("below", y < 90);
   }
 
-  const placeOf = (item) => [app.map.places[item * app.map.width], app.map.places[item * app.map.width + 1] ?? 0];
+  const placeOf = (item) => [app.map.places[2 * item], app.map.places[2 * item + 1]];
   const isShown = (item) => app.map.mapped[item] === 1 && (only === null || app.catalogue.colourOf(item) === only);
 
   /** Return the item nearest to a point of the screen, if `accept` takes it. */
@@ -170,11 +181,4 @@ export function makeMap(app) {
       canvas.focus();
     },
   };
-}
-
-/** Return how much of a taste the arrow shows. */
-function shareWords(share) {
-  const percent = Math.round(100 * share);
-  if (percent >= 100) return "The arrow shows all of your taste.";
-  return `The arrow shows ${percent} % of your taste: the rest lies in directions that are not on the map.`;
 }

@@ -5,9 +5,13 @@ import { $, arrange, h } from "../dom.js";
 import { Unusable } from "../errors.js";
 import { ratingControl } from "../rating.js";
 
+const FIRST = 100; // rows: thousands would slow every change down
+const MORE = 400;
+
 /** Set the view up, and return {render}. */
 export function makeRatings(app) {
   const rows = new Map();
+  let shown = FIRST;
 
   function row(position) {
     if (!rows.has(position)) {
@@ -27,7 +31,9 @@ export function makeRatings(app) {
   function render() {
     const used = app.store.used();
     const unused = app.store.size - used.length;
-    arrange($("rated"), used.map(({ position }) => row(position)).reverse());
+    arrange($("rated"), used.slice(-shown).map(({ position }) => row(position)).reverse());
+    $("rated-more").hidden = used.length <= shown;
+    $("rated-more").textContent = `Show more of ${used.length.toLocaleString("en")}`;
     $("rated-count").textContent = used.length ? used.length.toLocaleString("en") : "";
     $("nav-count").textContent = used.length ? used.length.toLocaleString("en") : "";
     $("rated-empty").hidden = used.length > 0;
@@ -39,6 +45,12 @@ export function makeRatings(app) {
     $("not-kept").hidden = app.store.isKept;
   }
 
+  $("rated-more").addEventListener("click", () => {
+    const last = $("rated").lastElementChild;
+    shown += MORE;
+    render();
+    last.nextElementSibling?.querySelector("button.title").focus();
+  });
   $("export").addEventListener("click", () => {
     const address = URL.createObjectURL(new Blob([app.store.text()], { type: "application/json" }));
     h("a", { href: address, download: "my-ratings.json" }).click();
