@@ -57,6 +57,7 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"\bheader=True or header=False": "--header or --no-header",
     r"\bmissing=(\S+)": r"--missing \1",
     r"\bescape='\\'": r"--escape '\\'",
+    r"\bquotes=False": "--no-quotes",
     r"\b(encoding|escape)='([^']*)'": r"--\1 \2",
     r"\b(encoding)=…": r"--\1",
     r"\bfeedback='(\w+)', by EASE or ALS": r"--feedback \1, and --method ease or als",

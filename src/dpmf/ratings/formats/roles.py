@@ -17,13 +17,13 @@ _IN_ORDER = ROLES[:4]  # of columns without names
 _MOST_UNNAMED = len(_IN_ORDER)
 _MOST_LISTED = 12
 _USUAL_NAMES = {
-    "user": ("user", "userid", "uid", "reviewerid"),
+    "user": ("user", "userid", "uid", "reviewerid", "visitorid", "customerid"),
     "item": (
         *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
         *("songid", "jokeid", "productid", "asin", "businessid", "gameid"),
     ),
     "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
-    "timestamp": ("timestamp", "time", "date", "ts"),
+    "timestamp": ("timestamp", "time", "date", "ts", "datetime", "eventtime", "eventtimestamp"),
     "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity", "weight"),
 }
 
