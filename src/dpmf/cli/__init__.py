@@ -55,6 +55,7 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"\bitems=…": "--items",
     r"\bdelimiter=…": "--delimiter",
     r"\bheader=True or header=False": "--header or --no-header",
+    r"\bheader=False": "--no-header",
     r"\bmissing=(\S+)": r"--missing \1",
     r"\bescape='\\'": r"--escape '\\'",
     r"\bquotes=False": "--no-quotes",

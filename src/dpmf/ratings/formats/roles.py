@@ -65,7 +65,14 @@ def find_columns(
                 continue
             have = listed_names(names) if names is not None else f"{count} unnamed columns"
             asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
-            raise InvalidRatings(f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}")
+            otherwise = ""
+            if role == "rating":
+                otherwise = ", or learn without ratings, with feedback='implicit'"
+            elif names is not None and not any(usual_place(one, names) is not None for one in ROLES):
+                otherwise = ", or say header=False if these are no names"
+            raise InvalidRatings(
+                f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}{otherwise}"
+            )
         places[role] = place
     return places
 
