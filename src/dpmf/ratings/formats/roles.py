@@ -67,7 +67,7 @@ def find_columns(
             asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
             otherwise = ""
             if role == "rating":
-                otherwise = ", or learn without ratings, with feedback='implicit'"
+                otherwise = ", or learn without ratings, with feedback='implicit', by EASE or ALS"
             elif names is not None and not any(usual_place(one, names) is not None for one in ROLES):
                 otherwise = ", or say header=False if these are no names"
             raise InvalidRatings(

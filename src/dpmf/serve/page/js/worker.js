@@ -4,7 +4,7 @@ import { commonOf, contributions, foldIn, scoresOf } from "./foldin.js";
 import { orderedBy } from "./order.js";
 import { ownerOf, rankingParts, rankingScores, together } from "./pairs.js";
 import { directionOf, principal } from "./projection.js";
-import { best, similar, tellsApart } from "./ranking.js";
+import { best, listed, similar, tellsApart } from "./ranking.js";
 import { modelOf } from "./release.js";
 import { startersOf } from "./starters.js";
 
@@ -46,7 +46,7 @@ const answers = {
     const order = orderedBy(model, person, owner);
     const rated = new Set(items);
     const allowed = (j) => !rated.has(j) && (!genre || genres[j].has(genre));
-    const found = ranking ? best(rankingScores(ranking, owner), k, allowed, ranking.order) : best(expected, k, allowed);
+    const found = ranking ? best(rankingScores(ranking, owner), k, allowed, ranking.order) : best(listed(model, expected), k, allowed);
     return {
       scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
       best: found.map((item) => ({ item, reason: mainReason(item), follows: order === "pairs" && ranking.places[item] < 0 })),
