@@ -81,7 +81,7 @@ BAD = {
     "train good.csv --epsilon 1": "the lowest and the highest that there can be, give --scale 1:5",
     "train halves.csv --epsilon 1": "give --scale 0.5:4.5",
     "train halves.csv --epsilon 1 --scale 0.5:4.5 --memory 1GB": "name its file with --items, or assert",
-    "train halves.csv --method sgd --scale 1:5": "declare the right scale, or --missing 0.5 if that means no rating",
+    "train halves.csv --method sgd --scale 1:5": "describe` finds, or --missing 0.5 if that means no rating",
     "train jester.csv --epsilon 1": "5 unnamed columns: say --layout wide if each line is a user and",
     "train jester.csv --method sgd --layout wide --no-header --scale -10:10": "that means no rating, --missing VALUE",
     "train jester.csv --method sgd --layout wide --bad-rows skip --no-header": "leave out --bad-rows skip",

@@ -150,12 +150,12 @@ def test_archives_need_no_unpacking(command: Command, answer: Answer, tmp_path: 
 
 
 FIRST_TRIES = {
-    "train ml-latest-small --scale 1:5 --epsilon 1": "right scale, or --missing 0.5 if that means no rating",
+    "train ml-latest-small --scale 1:5 --epsilon 1": "describe` finds, or --missing 0.5 if that means no rating",
     "train jester/jester-data-1.csv --scale -10:10 --epsilon 1 --items-public": "say --layout wide if each line is",
     "train jester/jester-data-1.csv --scale -10:10 --epsilon 1 --items-public --layout wide --no-header --missing 99": (
         "if the first column is no item, --leading 1"
     ),
-    "train book-crossing --scale 1:10 --epsilon 1": "`dpmf data describe` finds encoding, quotes and escapes",
+    "train book-crossing --scale 1:10 --epsilon 1": "`dpmf data describe` finds encoding, quotes and bad rows",
     "train book-crossing --scale 1:10 --epsilon 1 --encoding latin-1": "stands before quotes in it, --escape '\\'",
     "train lastfm-2k --epsilon 1": "should be a rating, and is not: say --header or --no-header",
     "train lastfm-2k --epsilon 1 --header": "learn from them with --feedback implicit",

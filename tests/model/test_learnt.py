@@ -79,10 +79,26 @@ def test_what_is_mostly_noise_is_like_nothing(release: Release) -> None:
     assert len(release.similar_items(30)) == 5
 
 
+def test_items_of_whose_ratings_no_more_than_noise_is_known_are_listed_last(release: Release) -> None:
+    known = np.array([False, True, False, True, False, True])
+    partly = with_record(release, Learnt(6, 2, 0, rated=3, with_ratings=known).record())
+    ratings = {10: 5.0, 30: 1.0}
+    plain, listed = release.fold_in(ratings).recommend(6), partly.fold_in(ratings).recommend(6)
+    assert {one.item: one.score for one in listed} == {one.item: one.score for one in plain}
+    of_known = {20, 40, 60}
+    assert [one.item for one in listed] == [one.item for one in sorted(plain, key=lambda one: one.item not in of_known)]
+    rows = np.array([[7, item, rating] for item, rating in ratings.items()])
+    for limit in ({}, {"most_per_genre": 6}):  # the two ways of making lists of many people
+        batch = partly.recommend_batch(rows, 6, **limit)
+        assert [one.item for one in batch[0]] == [one.item for one in listed]
+        assert [one.score for one in batch[0]] == pytest.approx([one.score for one in listed], abs=1e-5)
+
+
 def test_a_list_says_what_decides_its_order(release: Release, ranking_of: Callable[..., Ranking]) -> None:
     assert release.fold_in({10: 5}).ordered_by == "factors"
-    nobodys = with_record(release, Learnt(6, factors=0, pairs=0, rated=4).record())
-    assert nobodys.fold_in({10: 5}).ordered_by == "ratings"
+    for rated, by in ((4, "ratings"), (0, "nothing")):
+        nobodys = with_record(release, Learnt(6, factors=0, pairs=0, rated=rated).record())
+        assert nobodys.fold_in({10: 5}).ordered_by == by
     alike = replace(release, item_biases=np.zeros(6, np.float32), item_factors=np.zeros((6, 2), np.float32))
     assert alike.fold_in({10: 5}).ordered_by == "nothing"
     popular = replace(release, ranking=Ranking.by_popularity(np.arange(6)))

@@ -45,6 +45,18 @@ PUBLISHED: dict[str, tuple[bytes, dict[object, str]]] = {
         },
     ),
     "artists.dat": (ARTISTS, {1: "MALICE MIZER", 7: "Marilyn Manson, live"}),
+    "artists.tsv": (  # quotes that are text: an open one would take in what follows
+        b'id\tname\n1\t"Weird Al" Yankovic\n2\t"Open\n3\tThree\n',
+        {1: '"Weird Al" Yankovic', 2: '"Open', 3: "Three"},
+    ),
+    "movie_titles.csv": (
+        b"1,2003,Dinosaur Planet\n2,NULL,Roti, Kapada Aur Makaan\n",
+        {1: "Dinosaur Planet (2003)", 2: "Roti, Kapada Aur Makaan"},
+    ),
+    "entities.csv": (
+        b"item,title\n1,Life &amp; Times &#39;99\n2,AT&T; R&D\n",
+        {1: "Life & Times '99", 2: "AT&T; R&D"},
+    ),
     "anime.csv": (b"\xef\xbb\xbfanime_id,name,genre\n5,Kimi no Na wa.,Drama\n", {5: "Kimi no Na wa."}),
     "books.csv": (
         b"id,book_id,isbn,original_title,title\n1,2767052,439023483,Hunger,The Hunger Games\n",

@@ -147,7 +147,9 @@ def test_synthetic_ratings_are_generated() -> None:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"notes_txt": "x"}, ["holds no ratings", "ratings.parquet"]),
+        ({}, ["holds no ratings"]),
+        ({"notes_txt": "x"}, ["notes.txt is not a table of ratings"]),
+        ({"notes_txt": "x", "my-ratings_txt": "y"}, ["known by its name", "name one, as in", "mine/my-ratings.txt"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [1, 5'}, ["dataset.json", "not JSON"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": b'{"name": "\xe9"}'}, ["dataset.json", "not JSON"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": "[1, 5]"}, ["dataset.json", "object"]),

@@ -209,6 +209,7 @@ def test_an_ordinary_newcomer_is_read_from_files(users: str, how: str, folder: P
 LINE_BY_LINE: dict[str, dict[str, Any]] = {
     "encoding": {"encoding": "latin-1"},
     "escape": {"escape": "\\"},
+    "no quotes": {"quotes": False},
     "skip": {"bad_rows": "skip"},
     "skip without header": {
         "bad_rows": "skip",
@@ -228,7 +229,7 @@ def test_text_that_is_read_line_by_line(how: str, drawn: tuple[Joined, str, bool
 
     def read(rows: list[Row]) -> Ratings:
         text = written(rows if options.get("header") is False else [NAMES, *rows], quoting, ending)
-        (folder / name).write_bytes(text.encode("latin-1" if how == "encoding" else "utf-8", "replace"))
+        (folder / name).write_bytes(text.encode(options.get("encoding", "utf-8"), "replace"))
         return Ratings.read(folder / name, scale=SCALE, **options)
 
     check(read, worlds, (how, quoting, ending))

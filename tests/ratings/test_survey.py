@@ -11,7 +11,7 @@ import pytest
 
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.options import ReadOptions
-from dpmf.ratings.proposal import find_items, write_dataset
+from dpmf.ratings.proposal import find_items, find_test, write_dataset
 from dpmf.ratings.survey import survey
 
 if TYPE_CHECKING:
@@ -65,6 +65,43 @@ FILES: dict[str, tuple[str | bytes, dict[str, Any], str | None, int]] = {
     "rating.csv": ("user_id,anime_id,rating\n1,20,-1\n1,24,9\n2,20,6\n", {"header": True, "missing": -1}, "1:10", 3),
     "jokes.csv": ("user,item,rating\n1,1,-7.8\n1,2,99\n1,3,-1\n", {"header": True, "missing": 99}, "-10:10", 3),
     "zeros.csv": ("user,item,rating\n1,1,0\n1,2,0.5\n1,3,4\n", {"header": True}, "0:5", 3),
+    "jester_ratings.dat": (
+        "1\t\t5\t\t0.219\n1\t\t7\t\t-9.281\n",
+        {"header": False, "delimiter": "\t\t"},
+        "-10:10",
+        2,
+    ),
+    "jokes.dat": (
+        "2,-7.82,,9.5,\n1,,0.5,,\n",
+        {"header": False, "delimiter": ",", "layout": "wide", "leading": 1},
+        "-10:10",
+        3,
+    ),
+    "ratings_data.txt": ("1 100 4\n1 101 5\n", {"header": False, "delimiter": " "}, "1:5", 2),
+    "usersha1-artmbid-artname-plays.tsv": (
+        'a1\tf0\t"weird al" yankovic\t30\na1\t\t12" records\t0\nb2\tf0\t"weird al" yankovic\t7\n',
+        {
+            **{"header": False, "delimiter": "\t", "quotes": False, "missing": 0},
+            "columns": {"user": 0, "item": 2, "count": 3},
+        },
+        None,
+        3,
+    ),
+    "userid-timestamp-artid-artname-traid-traname.tsv": (
+        "u1\t2009-05-04T23:08:57Z\tf1\tBjörk\t\tJóga\nu1\t2009-05-04T13:54:10Z\tf1\tBjörk\t\tHunter\n",
+        {
+            **{"header": False, "delimiter": "\t", "unrated": True},
+            "columns": {"user": 0, "item": 3, "timestamp": 1},
+        },
+        None,
+        2,
+    ),
+    "events.csv": (
+        "timestamp,visitorid,event,itemid,transactionid\n14,7,view,3,\n15,7,transaction,3,9\n",
+        {"header": True, "unrated": True},
+        None,
+        2,
+    ),
     "clicks.csv": ("user,item\na,b\na,c\n", {"header": True, "unrated": True}, None, 2),
 }
 
@@ -93,6 +130,22 @@ def test_duplicates_zeros_names_and_rows_are_told(tmp_path: Path) -> None:
     assert survey(tmp_path / "books.csv", ReadOptions()).zeros == 0.5
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1,2,6,90,5,2003-05-01\n1,3,6,91,4,2003-05-02\n", ["6 columns without names (0: 1, ", "--columns user=0"]),
+        ("ann\tf0\tbjörk\t30\nbob\tf1\tdie ärzte\t7\n", ["4 columns without names", "2: björk", "count=2"]),
+        ("when,who,what,page,more\n1,ann,a,b,c\n2,bob,a,b,c\n", ["no column for the user", "when, who", "columns="]),
+    ],
+)
+def test_columns_whose_meaning_nobody_can_tell_are_a_question(
+    content: str, words: list[str], tmp_path: Path, refused: Refused
+) -> None:
+    (tmp_path / "some.txt").write_text(content)
+    with refused("some.txt has ", *words):
+        survey(tmp_path / "some.txt", ReadOptions())
+
+
 @pytest.mark.parametrize(("scale", "fits"), [(None, None), (Scale(0, 10), True), (Scale(1, 5), False)])
 def test_a_declared_scale_is_compared(scale: Scale | None, fits: bool | None, tmp_path: Path) -> None:
     (tmp_path / "ratings.csv").write_text(MOVIELENS)
@@ -107,12 +160,35 @@ def test_the_items_that_are_published_with_ratings_are_found(tmp_path: Path) -> 
     (tmp_path / "movies.csv").write_text("movieId,title\n7,Else\n")
     assert find_items(tmp_path / "ratings.csv", "ratings.csv", ratings) is None
     (tmp_path / "movies.csv").write_text("movieId,title\n1,Heat\n3,Up\n")
-    assert find_items(tmp_path / "ratings.csv", "ratings.csv", ratings) == tmp_path / "movies.csv"
+    found = find_items(tmp_path / "ratings.csv", "ratings.csv", ratings)
+    assert found == (tmp_path / "movies.csv", None, 1.0)
+    (tmp_path / "movies.csv").write_text("id,movieId,title\n1,700,Heat\n2,800,Up\n")  # as Goodbooks had it at first
+    found = find_items(tmp_path / "ratings.csv", "ratings.csv", ratings)
+    assert found == (tmp_path / "movies.csv", {"item": "id"}, 0.5)
+    (tmp_path / "movies.csv").write_text("movieId,title\n1,Heat\n3,Up\n")
     assert find_items(tmp_path / "ratings.csv", "jester.csv", ratings) is None
     with zipfile.ZipFile(tmp_path / "ml.zip", "w") as archive:
         for name in ("ratings.csv", "movies.csv"):
             archive.write(tmp_path / name, f"ml/{name}")
-    assert find_items(tmp_path / "ml.zip", "ratings.csv", ratings) == tmp_path / "ml.zip" / "ml/movies.csv"
+    packed = find_items(tmp_path / "ml.zip", "ratings.csv", ratings)
+    assert packed is not None
+    assert packed.path == tmp_path / "ml.zip" / "ml/movies.csv"
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("ydata-ymusic-rating-study-v1_0-train.txt", "ydata-ymusic-rating-study-v1_0-test.txt"),
+        ("u1.base", "u1.test"),
+        ("train.csv", "test.csv"),
+        ("ratings.csv", None),
+    ],
+)
+def test_the_file_to_test_on_is_found_by_its_name(train: str, test: str | None, tmp_path: Path) -> None:
+    assert find_test(tmp_path / train) is None
+    for name in ("ydata-ymusic-rating-study-v1_0-test.txt", "u1.test", "test.csv"):
+        (tmp_path / name).touch()
+    assert find_test(tmp_path / train) == (None if test is None else tmp_path / test)
 
 
 def test_a_proposal_is_read_once_it_is_confirmed(tmp_path: Path, table: Table, refused: Refused) -> None:

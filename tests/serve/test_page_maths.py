@@ -17,7 +17,9 @@ from .samples import random_release
 
 N_PEOPLE = 12
 IMPLICIT = {"mean": 0.0, "scale": Scale(0, 1), "feedback": "implicit"}
-KNOWN = Learnt(60, factors=4, pairs=0, with_factors=np.arange(60) % 3 == 1)
+KNOWN = Learnt(
+    60, factors=4, pairs=0, rated=20, with_factors=np.arange(60) % 3 == 1, with_ratings=np.arange(60) % 3 == 1
+)
 RELEASES: dict[str, dict[str, Any]] = {
     "one factor": {"K": 1},
     "few factors": {"K": 4, "ridge": Ridge(0.5, 0.25)},
@@ -32,7 +34,7 @@ RELEASES: dict[str, dict[str, Any]] = {
 }
 
 COMPUTE = """async ([paths, people]) => {
-  const [{ modelOf }, { foldIn, scoresOf, contributions }, { best, similar }] =
+  const [{ modelOf }, { foldIn, scoresOf, contributions }, { best, listed, similar }] =
     await Promise.all(["release", "foldin", "ranking"].map((name) => import(paths[`js/${name}.js`])));
   const facts = await (await fetch(paths["release/release.json"])).json();
   const model = modelOf(facts, await (await fetch(paths["release/release.safetensors"])).arrayBuffer());
@@ -45,7 +47,7 @@ COMPUTE = """async ([paths, people]) => {
         return start + parts.reduce((total, part) => total + part, 0);
       });
       const why = [0, 7].map((item) => contributions(model, person, item));
-      return { scores: [...scores], sums, why, best: best(scores, 10, (item) => !items.includes(item)) };
+      return { scores: [...scores], sums, why, best: best(listed(model, scores), 10, (item) => !items.includes(item)) };
     }),
     similar: similar(model, 1, 5),
   };

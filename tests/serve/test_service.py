@@ -37,13 +37,21 @@ def test_recommendations_are_those_of_the_library(client: TestClient, release: R
     found = answer.json()["recommendations"]
     assert [one["item"] for one in found] == [one["item"] for one in expected]
     np.testing.assert_allclose([one["score"] for one in found], [one["score"] for one in expected], atol=1e-4)
-    assert answer.json()["unknown"] == ["never heard of"]
+    assert (answer.json()["unknown"], answer.json()["ordered_by"]) == (["never heard of"], "factors")
 
 
 def test_ratings_of_unknown_items_alone_get_the_default_ranking(client: TestClient, release: Release) -> None:
     answer = ask(client, {"nothing": 3}, k=2).json()
     assert [one["item"] for one in answer["recommendations"]] == [one.item for one in release.fold_in({}).recommend(2)]
     assert answer["unknown"] == ["nothing"]
+
+
+def test_nothing_is_recommended_where_nothing_is_known(release: Release, tmp_path: Path) -> None:
+    nothing = {"item_factors": np.zeros((6, 2), np.float32), "item_biases": np.zeros(6, np.float32)}
+    replace(release, guarantee=CERTIFIED, **nothing).save(tmp_path / "release")  # type: ignore[arg-type]
+    with TestClient(application(tmp_path / "release")) as client:
+        answer = ask(client, {"10": 5})
+    assert (answer.status_code, "learnt nothing" in answer.json()["detail"]) == (409, True)
 
 
 def test_implicit_releases_recommend_too(release: Release, tmp_path: Path) -> None:

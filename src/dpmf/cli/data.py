@@ -71,7 +71,7 @@ def describe(source: str, target: Path | None, as_json: bool, **given: Any) -> N
         print_json(facts)
         return
     shown = {name: value for name, value in facts.items() if value is not None and name != "command"}
-    print_table("", ("", ""), [(name, str(value)) for name, value in shown.items()])
+    print_table("", ("", ""), [(name, _in_words(value)) for name, value in shown.items()])
     if target is not None:
         say(f"{target}/dataset.json and items.csv are a proposal: read and correct them, and set confirmed to true.")
         say("That scale and items are public is then an assumption of the guarantee. Then run:")
@@ -79,6 +79,14 @@ def describe(source: str, target: Path | None, as_json: bool, **given: Any) -> N
         say("If this is right, run:")
     if "command" in facts:
         say(f"  {facts['command']}")
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @data.command()

@@ -18,7 +18,7 @@ from dpmf.ratings.options import ReadOptions
 
 if TYPE_CHECKING:
     from dpmf.ratings.survey import Survey
-    from dpmf.ratings.table import Scale
+    from dpmf.ratings.table import Ratings, Scale
 
 
 def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -51,6 +51,9 @@ def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> di
             raise
         return facts | {"note": str(error)}
     scale = None if ratings.scale.declared else ratings.scale
+    if path.exists() and not ratings.catalogue.declared:
+        options, listed = _with_items(options, path / locate(path, options).paths[0].name, ratings)
+        facts |= listed
     items = "--items-public" if not ratings.catalogue.declared else ""
     return facts | {"command": command_of(source, options, scale, items=items, counts=ratings.scale.counts)}
 
@@ -58,7 +61,7 @@ def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> di
 def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str, Any]:
     from dpmf.ratings.formats.archived import unpacked
     from dpmf.ratings.location import locate
-    from dpmf.ratings.proposal import find_items, write_dataset
+    from dpmf.ratings.proposal import find_test, write_dataset
     from dpmf.ratings.summary import describe
     from dpmf.ratings.survey import survey
 
@@ -66,19 +69,36 @@ def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str,
         found = locate(path, options)
         inner = stack.enter_context(unpacked(found)).path if found.format.name == "zip" else path
         seen = survey(inner, options)
-    reading = seen.options
-    if options.items is None and (beside := find_items(path, inner.name, seen.ratings)) is not None:
-        reading = replace(reading, items=beside)
+    reading, listed = _with_items(seen.options, path, seen.ratings, inner.name)
     usual = Path(inner.name.lower().removesuffix(".gz")).suffix not in (".dat", ".data")
     understood = replace(reading, header=None if reading.header == usual else reading.header)
     facts = _facts(seen, reading, options.scale)
-    facts |= {name: value for name, value in describe(seen.ratings).items() if name != "scale"}
-    command = command_of(str(path), understood, seen.scale, counts=seen.scale is None, unrated=reading.unrated)
+    facts |= {name: value for name, value in describe(seen.ratings).items() if name != "scale"} | listed
+    test = find_test(path)
+    facts["test_file"] = None if test is None else str(test)
+    command = command_of(
+        str(path), understood, seen.scale, counts=seen.scale is None, unrated=reading.unrated, test=test
+    )
     if target is not None:
         write_dataset(target, path, seen, reading)
         items = "--items-public" if reading.items is None else ""
         command = command_of(str(target), ReadOptions(), None, items=items, counts=seen.scale is None)
     return facts | {"command": command}
+
+
+def _with_items(
+    options: ReadOptions, path: Path, ratings: Ratings, name: str | None = None
+) -> tuple[ReadOptions, dict[str, Any]]:
+    """Return options with the file of items that is published beside ratings, and what there is to say about it."""
+    from dpmf.ratings.proposal import find_items
+
+    if options.items is None and (beside := find_items(path, name or path.name, ratings)) is not None:
+        options = replace(options, items=beside.path, item_columns=options.item_columns or beside.columns)
+        return options, {
+            "items_file": str(beside.path),
+            "catalogue": f"a file with {beside.share:.0%} of the rated items",
+        }
+    return options, {} if options.items is None else {"items_file": str(options.items)}
 
 
 def _facts(seen: Survey, reading: ReadOptions, declared: Scale | None) -> dict[str, Any]:
@@ -87,8 +107,9 @@ def _facts(seen: Survey, reading: ReadOptions, declared: Scale | None) -> dict[s
     if seen.fits is False:
         fits = f"no: there are values off the declared {declared}; say --missing for what means no rating"
     return {
-        "separator": None if seen.separator is None else repr(seen.separator).strip("'"),
+        "separator": "space" if seen.separator == " " else seen.separator and repr(seen.separator).strip("'"),
         "header": reading.header,
+        "quotes": None if reading.quotes is None else "enclose fields" if reading.quotes else "are text",
         "encoding": None if seen.separator is None else reading.encoding or "utf-8",
         "layout": reading.layout,
         "columns": None
@@ -103,7 +124,6 @@ def _facts(seen: Survey, reading: ReadOptions, declared: Scale | None) -> dict[s
         "duplicates": seen.duplicates,
         "zeros": seen.zeros,
         "sample": "; ".join(f"user {user}, item {item}: {value:g}" for user, item, value in seen.sample),
-        "items_file": None if reading.items is None else str(reading.items),
     }
 
 
@@ -115,6 +135,7 @@ def command_of(
     items: str = "--items-public",
     counts: bool = False,
     unrated: bool = False,
+    test: Path | None = None,
 ) -> str:
     """Return the command that trains on DATA with these options, as it is typed."""
     words = ["dpmf", "train", source]
@@ -134,6 +155,9 @@ def command_of(
             words += [f"--{name.replace('_', '-')}", value.replace("\t", "\\t")]
     if options.header is not None:
         words.append("--header" if options.header else "--no-header")
+    if options.quotes is not None:
+        words.append("--quotes" if options.quotes else "--no-quotes")
+    words += ["--test", str(test)] if test is not None else []
     if counts or unrated:
         words += ["--for", "ranking", "--feedback", "implicit"]
     return " ".join(shlex.quote(word) for word in [*words, "--epsilon", "1", "--out", "release"])

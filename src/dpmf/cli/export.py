@@ -87,8 +87,10 @@ def _told(release: Release, about: dict[str, Any]) -> list[str]:
     if "search" in about:
         told.append(f"After loading the index set expansion_search to {about['search']['expansion_search']}.")
     if "left_out" in about:
+        told.append(f"Not in the vectors: {' and '.join(about['left_out'])}.")
+    if "agreement" in about:
         share = f"{100 * about['agreement']:.0f} of 100 entries of lists of ten are as dpmf has them"
-        told.append(f"Not in the vectors: {' and '.join(about['left_out'])}. For people with one item, {share}.")
+        told.append(f"For people with one item, {share}.")
     elif about.get("part") == "ratings" and release.ranks and "parts" not in about:
         told.append("Lists are by expected rating; dpmf orders them by the ranking part: --part ranking, or --to onnx.")
     if "outputs" in about:

@@ -58,6 +58,9 @@ _DATA_OPTIONS = (
     click.option("--encoding", metavar="NAME", help="Of DATA: utf-8 (the default), latin-1 or cp1252; never guessed."),
     click.option("--escape", metavar="CHARACTER", help="What makes a quote part of a field, such as '\\'."),
     click.option(
+        "--quotes/--no-quotes", default=None, help="Whether quotes enclose fields of DATA, as they do if not given."
+    ),
+    click.option(
         "--bad-rows",
         type=click.Choice(["refuse", "skip"]),
         help="What to do with rows that cannot be read, each judged by itself; refuse if not given.",

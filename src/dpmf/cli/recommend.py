@@ -43,8 +43,9 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
     by = person.ordered_by
     if by in _IMPERSONAL:
         learnt, known = loaded.learnt, ""
-        if by == "popularity" and learnt.popular is not None and learnt.popular < learnt.n_items:
-            known = f", which is known of {learnt.popular:,} of {learnt.n_items:,} items and noise of the others"
+        number = {"popularity": learnt.popular, "ratings": learnt.rated}.get(by)
+        if number is not None and number < learnt.n_items:
+            known = f", which is known of {number:,} of {learnt.n_items:,} items and noise of the others"
         click.echo(f"dpmf: nothing personal: the list is by {_IMPERSONAL[by]}, as it is for everybody{known}", err=True)
     found = person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters())
     if by == "nothing":

@@ -104,6 +104,9 @@ def _about(release: Release, vectors: Vectors) -> dict[str, Any]:
     if vectors.part == "ratings":
         meant = "a score is the inner product" if release.is_implicit else _EXPECTED
         known["query"] = f"a person's factors, then 1; {meant}"
+        if release.behind is not None:
+            last = np.count_nonzero(release.behind)
+            known["left_out"] = [f"that {last:,} items, of whose ratings no more than noise is known, are listed last"]
         known["ridge"] = {name: getattr(release.ridge, name) for name in ("bias", "factors", "exponent")}
     else:
         known["query"] = "the sum of weight times left factor over what a person has"

@@ -98,7 +98,10 @@ def write_graph(release: Release, path: Path) -> dict[str, Any]:
         shapes["query"] = [release.n_factors + 1]
     if release.ranking is not None:
         _ranking_scores(graph, release, release.ranking)
-    _order(graph, n, None if release.ranking is None else release.ranking.order)
+    listed = "scores"
+    if release.behind is not None:
+        listed = graph.add("Sub", "scores", graph.constant(release.behind, np.float32))
+    _order(graph, n, listed, None if release.ranking is None else release.ranking.order)
     shapes = {"scores": [n], **shapes}
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
@@ -214,12 +217,12 @@ def _ranking_scores(graph: _Graph, release: Release, ranking: Ranking) -> None:
     graph.add("Where", graph.add("Greater", total, graph.constant(0.0, np.float32)), known, popularity, name="scores")
 
 
-def _order(graph: _Graph, n: int, order: NDArray[np.int32] | None) -> None:
+def _order(graph: _Graph, n: int, scores: str, order: NDArray[np.int32] | None) -> None:
     """Add the output `order`: by score, and among equals by the order given, or by that of the catalogue."""
     order = np.arange(n, dtype=np.int32) if order is None else order
     turns = graph.constant(order, np.int64)
     sizes = graph.constant([n], np.int64)
-    scores = graph.add("Gather", "scores", turns, axis=0)
+    scores = graph.add("Gather", scores, turns, axis=0)
     graph.nodes.append(graph.library.helper.make_node("TopK", [scores, sizes], ["sorted", "ranks"], axis=0))
     graph.add("Gather", turns, "ranks", axis=0, name="order")
 

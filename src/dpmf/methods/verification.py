@@ -108,7 +108,7 @@ def _other_tensors(release: Release, shape: Shape) -> str | None:
         return "items have biases, and its method releases none"
     ranks = shape.n_ranked is not None
     if shape.if_alike:  # releases of older versions have none even then
-        ranks = ranks and release.ranking is not None and not np.ptp(release.item_biases) > 0
+        ranks = ranks and release.ranking is not None and not (np.ptp(release.item_biases) and release.learnt.rated)
     if release.ranks != ranks:
         return "it has a ranking, and its method releases none" if release.ranks else "its ranking is missing"
     if release.ranking is not None and shape.n_ranked is not None and len(release.ranking.items) not in shape.n_ranked:

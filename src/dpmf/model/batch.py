@@ -140,7 +140,8 @@ def recommend_many(
         best_scores[best_items < 0] = 0.0
         ratings = _predict_listed(release, factors, biases, best_items) if release.predicts_ratings else None
         return Batch(release, best_items, best_scores, ratings, users)
-    offsets = release.item_biases.copy()
+    behind = release.behind
+    offsets = release.item_biases - (0 if behind is None else behind)
     if filters.allowed is not None:
         offsets[~filters.allowed] = 2 * NEVER
     of_lists = Filters(limit=filters.limit)  # what the offsets do not express
@@ -165,6 +166,8 @@ def recommend_many(
 
     run_tasks(work, -(-n_people // _PEOPLE_PER_TASK), thread_count(n_threads))
     best_scores += (release.mean + biases)[:, None]
+    if behind is not None:
+        best_scores += behind[best_items]
     best_scores[best_items < 0] = 0.0
     return Batch(release, best_items, best_scores, users=users)
 

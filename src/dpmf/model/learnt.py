@@ -28,6 +28,7 @@ LEARNT = "learnt"
 BEYOND = 3.0
 """Standard deviations of its noise above which a count is known to be more than noise."""
 _NUMBERS = ("factors", "rated", "popular")
+_MASKS = ("with_factors", "with_ratings")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Learnt:
         rated: items of which it is known how they are rated; None if there is no rating model, or nobody knows.
         popular: items whose popularity is known; None as before.
         with_factors: shape (n_items,), the items whose factors are known; None for all that have any.
+        with_ratings: shape (n_items,), the items of which it is known how they are rated; None for all. A list by
+            expected ratings has the others last.
         is_recorded: whether the run that made the release compared it with its noise. If not, everything that is not 0
             counts: without noise that is right, and else it is not known better.
     """
@@ -51,6 +54,7 @@ class Learnt:
     rated: int | None = None
     popular: int | None = None
     with_factors: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
+    with_ratings: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
     is_recorded: bool = True
 
     @classmethod
@@ -74,25 +78,21 @@ class Learnt:
     @classmethod
     def from_json(cls, record: Any, n_items: int, pairs: int) -> Learnt:
         """Return what `record` returned, or raise ValueError."""
-        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, "with_factors"}:
+        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, *_MASKS}:
             raise ValueError("the record of what was learnt is damaged")
         numbers = {name: record.get(name) for name in _NUMBERS}
         for name, number in numbers.items():
             if not (type(number) is int and number >= 0) and (number is not None or name == "factors"):
                 raise ValueError(f"{name}={number!r} in the record of what was learnt should be a whole number")
-        packed, chosen = record.get("with_factors"), None
-        if packed is not None:
-            bits = np.frombuffer(base64.b64decode(packed, validate=True), np.uint8)
-            if len(bits) != -(-n_items // 8):
-                raise ValueError("the record of what was learnt is of another number of items")
-            chosen = np.unpackbits(bits, count=n_items).astype(np.bool_)
-        return cls(n_items, pairs=pairs, **numbers, with_factors=chosen)  # type: ignore[arg-type]
+        masks = {name: _unpacked(record[name], n_items) for name in _MASKS if name in record}
+        return cls(n_items, pairs=pairs, **numbers, **masks)  # type: ignore[arg-type]
 
     def record(self) -> dict[str, Any]:
         """Return what is written down: all but what tensors show."""
         found: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
-        if self.with_factors is not None:
-            found["with_factors"] = base64.b64encode(np.packbits(self.with_factors).tobytes()).decode()
+        for name in _MASKS:
+            if (mask := getattr(self, name)) is not None:
+                found[name] = base64.b64encode(np.packbits(mask).tobytes()).decode()
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -131,6 +131,13 @@ class Learnt:
                     f"the {what} of {number or 'none':{',' if number else ''}} of {self.n_items:,} items{share}"
                 )
         return ", ".join(said)
+
+
+def _unpacked(packed: str, n_items: int) -> NDArray[np.bool_]:
+    bits = np.frombuffer(base64.b64decode(packed, validate=True), np.uint8)
+    if len(bits) != -(-n_items // 8):
+        raise ValueError("the record of what was learnt is of another number of items")
+    return np.unpackbits(bits, count=n_items).astype(np.bool_)
 
 
 def _number(count: int, of: str) -> str:

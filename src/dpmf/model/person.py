@@ -134,7 +134,9 @@ class Person:
         scores = self._predictions() if ranking is None else ranking.scores(self.rated, self._weights)
         if not include_rated:
             scores[self.rated] = NEVER
-        return select_best(scores, k, filters, None if ranking is None else ranking.order), scores
+        behind = self.release.behind
+        by = scores if behind is None else np.asarray(scores - behind, np.float32)
+        return select_best(by, k, filters, None if ranking is None else ranking.order), scores
 
     @property
     def ordered_by(self) -> str:
@@ -150,7 +152,7 @@ class Person:
         elif release.learnt.factors and self.factors.any():
             return "factors"
         elif release.predicts_ratings and np.ptp(release.item_biases) > 0:
-            return "ratings"
+            return "nothing" if release.learnt.rated == 0 else "ratings"
         return "nothing" if release.learnt.popular == 0 or not release.orders else "popularity"
 
     @property

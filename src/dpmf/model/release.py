@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from dpmf.model.recommendation import Recommendations
     from dpmf.model.selection import Choice
 
+_PUT_BACK = 4.0  # times the width of the scale: more than expected ratings differ
 LEAST_RIDGE = 1e-6  # without any penalty, fewer ratings than factors would leave the fit underdetermined
 _TENSORS = ("item_factors", "item_biases")
 _MOST_WEIGHT = 1e6  # of an item that was had often, beside one that was had once
@@ -165,6 +166,17 @@ class Release(Recommender):
     def learnt(self) -> Learnt:
         """How much of it is more than noise."""
         return Learnt.of(self)
+
+    @cached_property
+    def behind(self) -> NDArray[np.float32] | None:
+        """How far each item is put back in lists by expected ratings; None if none is, and where a ranking orders them.
+
+        Items of whose ratings no more than noise is known come last: the luckiest of many would come first.
+        """
+        known = self.learnt.with_ratings
+        if self.ranks or known is None or known.all():
+            return None
+        return np.where(known, 0, _PUT_BACK * (self.scale.hi - self.scale.lo)).astype(np.float32)
 
     @property
     def is_implicit(self) -> bool:

@@ -118,7 +118,8 @@ def _usable(columns: Columns, scale: Scale | None, missing: float | None) -> NDA
                 )
             raise InvalidRatings(
                 f"the rating {values[place]:g} in row {place + columns.first_row} is off the scale {scale}: "
-                f"declare the right scale, or missing={values[place]:g} if that means no rating"
+                "declare the right scale, which `dpmf data describe` finds, or "
+                f"missing={values[place]:g} if that means no rating"
             )
     return None if absent is None else ~absent
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import html
 import io
 import logging
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.archive import archive_of, read_member
@@ -50,6 +51,9 @@ _USUAL_NAMES: Mapping[str, Sequence[str]] = {  # the likeliest first: an `id` ma
     "genres": ("genres", "genre", "tags", "categories", "category"),
 }
 _DELIMITERS = ("::", "\t", ";", "|", ",")
+_NEVER_IN_A_FIELD = ("\t", "|")
+_NETFLIX = re.compile(r"\d+,(\d{4}|NULL),")
+_ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]+);")  # "Life &amp; Times"
 _WITHOUT_HEADER = (".dat", ".data", ".item")  # unless their first line has the name of a column of items
 _ENCODINGS = {"utf-8": "UTF-8", "cp1252": "CP-1252", "iso8859-1": "Latin-1"}
 _BETWEEN_LATIN_1_AND_CP_1252 = re.compile(
@@ -83,12 +87,12 @@ def read_item_file(
         raise InvalidArgument(f"items have no column {sorted(unknown)[0]!r}: they have {', '.join(ROLES)}")
     text = _decoded(path, encoding)
     first = next((line for line in text.split("\n") if line.strip()), "").rstrip("\r")
-    if format == "netflix":
+    if format == "netflix" or (delimiter is None and header is None and not columns and _is_netflix(text)):
         rows, places, header = list(_netflix_rows(text)), {"item": 0, "title": 1}, False
     else:
         try:
-            delimiter = delimiter or _delimiter_of(first)
-            names, rows = _fields(first, delimiter), list(_rows(text, delimiter))
+            rows = list(_rows(text, delimiter or _delimiter_of(first)))
+            names = [field.strip() for field in rows[0]] if rows else []
         except (csv.Error, TypeError, ValueError) as error:  # the last two: a delimiter that csv does not take
             raise InvalidArgument(f"{path} is not a CSV file: {error}") from None
         header = _has_header(path, names, columns or {}) if header is None else header
@@ -192,12 +196,33 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
         return
     if _escapes_by_backslash(text, delimiter):
         text = re.sub(r'\\(["\\])', lambda match: '""' if match[1] == '"' else "\\", text)
-    yield from (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if _quotes_fields(text, delimiter) else csv.QUOTE_NONE
+    yield from (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting) if row)
+
+
+def _quotes_fields(text: str, delimiter: str) -> bool:
+    """Tell whether quotes enclose fields, as they do wherever a field may have the delimiter in it.
+
+    Between tabs and bars they may be part of a name, "Weird Al" Yankovic: then text stands behind a second one.
+    """
+    if delimiter not in _NEVER_IN_A_FIELD:
+        return True
+    try:
+        for _ in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            pass
+    except csv.Error:
+        return False
+    return True
 
 
 def _escapes_by_backslash(text: str, delimiter: str) -> bool:
     r"""Tell whether \" is a quote inside a field: it is if text follows, where a quote that ends one has no place."""
     return re.search(rf'\\"(?![{re.escape(delimiter)}"\r\n]|\Z)', text) is not None
+
+
+def _is_netflix(text: str) -> bool:
+    """Tell whether every line is "id,year,title", as in the `movie_titles` files of the Netflix Prize."""
+    return all(_NETFLIX.match(line) for line in text.split("\n") if line.strip())
 
 
 def _netflix_rows(text: str) -> Iterator[list[str]]:
@@ -224,4 +249,5 @@ def _picked(path: Path, rows: list[list[str]], places: Mapping[str, int], first_
             row[place] if place < len(row) and row[place] else other for row, other in zip(rows, otherwise, strict=True)
         ]
 
-    return ItemTable(ids, column("title", ids), column("genres", [""] * len(rows)))
+    titles = [_ENTITY.sub(lambda match: html.unescape(match[0]), title) for title in column("title", ids)]
+    return ItemTable(ids, titles, column("genres", [""] * len(rows)))

@@ -28,6 +28,8 @@ from dpmf.ratings.options import FILE_OPTIONS, SEEN, TEXT_OPTIONS, ReadOptions, 
 from dpmf.ratings.store.columns import Source
 from dpmf.ratings.table import Ratings, Scale
 
+_BESIDE = ("items.csv", "dataset.json")
+_MOST_NAMED = 6
 READING = ("duplicates", *FILE_OPTIONS)
 """What `dataset.json` may say about how ratings are read."""
 
@@ -177,10 +179,7 @@ def _in_folder(folder: Path) -> _Place:
         kind = None
         if not paths and (paths := sorted(folder.glob("*.parquet"))):
             kind = format_named("parquet")
-        if not paths:
-            raise InvalidRatings(
-                f"{folder} holds no ratings: one of {', '.join(patterns)}, or Parquet files, should be in it"
-            )
+        paths = paths or _only_file(folder)
     declared = {
         **_declared_reading(folder, facts.get("reading", {})),
         "scale": _declared_scale(folder, facts.get("scale")),
@@ -198,9 +197,26 @@ def _of_parquet(paths: list[Path], source: str | Path) -> list[Path]:
     return paths
 
 
+def _only_file(folder: Path) -> list[Path]:
+    """Return the only file in a folder, whatever it is called."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    files = [path for path in files if path.name not in _BESIDE]
+    if len(files) == 1:
+        return files
+    if not files:
+        raise InvalidRatings(f"{folder} holds no ratings: name the file or the folder that does")
+    there = ", ".join(path.name for path in files[:_MOST_NAMED]) + (", …" if len(files) > _MOST_NAMED else "")
+    likely = next((path for path in files if "rating" in path.name.lower()), files[0])
+    raise InvalidRatings(
+        f"none of the files in {folder} is known by its name: it has {there}; name one, as in {likely}"
+    )
+
+
 def _declared_reading(folder: Path, reading: object) -> Mapping[str, Any]:
     """Return what is declared about how ratings are read, each of its type."""
-    types: Mapping[str, Any] = {"missing": int | float, "header": bool, "leading": int, "columns": dict}
+    types: Mapping[str, Any] = {
+        **{"missing": int | float, "header": bool, "leading": int, "columns": dict, "quotes": bool}
+    }
     if not isinstance(reading, dict) or set(reading) - set(READING):
         raise InvalidRatings(f"{folder / 'dataset.json'}: reading should be an object of {', '.join(READING)}")
     wrong = next((name for name, value in reading.items() if not isinstance(value, types.get(name, str))), None)

@@ -4,7 +4,7 @@
 ReadOptions(scale=None, items=None, columns=None, duplicates=None, missing=None, format=None, delimiter=';', \
 header=True, memory=None, users_about=None, unrated=False, \
 item_columns=None, item_delimiter=None, item_encoding=None, encoding=None, escape=None, bad_rows=None, \
-layout=None, leading=None)
+layout=None, leading=None, quotes=None)
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class ReadOptions:
     bad_rows: str | None = None
     layout: str | None = None
     leading: int | None = None
+    quotes: bool | None = None
 
     def __post_init__(self) -> None:
         check_users_about(self.users_about)
@@ -73,7 +74,7 @@ def check_users_about(number: object) -> None:
 SEEN = "seen in the ratings"
 """What `dataset.json` says of a list of items that was not published by anybody."""
 
-TEXT_OPTIONS = ("encoding", "escape", "bad_rows", "layout", "leading")
+TEXT_OPTIONS = ("encoding", "escape", "bad_rows", "layout", "leading", "quotes")
 """Options that say what delimited text looks like, and mean nothing elsewhere."""
 
 FILE_OPTIONS = ("missing", "format", "delimiter", "header", "columns", *TEXT_OPTIONS)

@@ -10,9 +10,12 @@ import csv
 import io
 import logging
 import os
+import re
+from collections.abc import Mapping
 from fnmatch import fnmatch
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +37,14 @@ _ITEM_FILES = (  # which list of items is published with which ratings
     ("bx_book_ratings.csv", ("BX_Books.csv",)),
     ("rating*.csv", ("movies.csv", "Books.csv", "books.csv", "anime.csv")),
     ("user_*artists*.dat", ("artists.dat",)),
+    ("user_ratedmovies*.dat", ("movies.dat",)),
+    ("combined_data_*.txt", ("movie_titles.csv", "movie_titles.txt")),
+    ("mv_*.txt", ("movie_titles.csv", "movie_titles.txt")),
+)
+_TEST_FILES = (  # which file of ratings is published to test on beside which
+    (r"(ydata-ymusic-rating-study-v\d+_\d+-)train\.txt", r"\1test.txt"),
+    (r"(u[1-5ab])\.base", r"\1.test"),
+    (r"(.*)\btrain\b(.*)", r"\1test\2"),
 )
 _LISTED = 0.5  # the share of rated items that a file of items has to list to be the one that belongs to them
 _NOTE = (
@@ -44,7 +55,21 @@ _NOTE = (
 )
 
 
-def find_items(path: Path, name: str, ratings: Ratings) -> Path | None:
+class ItemFile(NamedTuple):
+    """A file of items.
+
+    Attributes:
+        path: where it is.
+        columns: to read, if that of the items is not the one that its name suggests.
+        share: of the items that are rated, which part is in it.
+    """
+
+    path: Path
+    columns: Mapping[str, str] | None
+    share: float
+
+
+def find_items(path: Path, name: str, ratings: Ratings) -> ItemFile | None:
     """Return the file of items that is published with a file of ratings, if it is there and lists most of its items.
 
     Args:
@@ -58,13 +83,24 @@ def find_items(path: Path, name: str, ratings: Ratings) -> Path | None:
         candidates = [path.parent / name for name in wanted if (path.parent / name).is_file()]
     else:
         candidates = [inside[0] / name for name in names_beside(*inside, wanted)]
-    for candidate in candidates:
+    for candidate, columns in product(candidates, (None, {"item": "id"})):
         try:
-            listed = _quietly_read(candidate).ids.encode(ratings.catalogue.ids.array) >= 0
+            listed = _quietly_read(candidate, columns).ids.encode(ratings.catalogue.ids.array) >= 0
         except DpmfError:
             continue
-        if np.mean(listed) >= _LISTED:
-            return candidate
+        if (share := float(np.mean(listed))) >= _LISTED:
+            return ItemFile(candidate, columns, share)
+    return None
+
+
+def find_test(path: Path) -> Path | None:
+    """Return the file of ratings to test on that is published beside a file to train on."""
+    if archive_of(path) is not None:
+        return None
+    for pattern, name in _TEST_FILES:
+        if found := re.fullmatch(pattern, path.name):
+            beside = path.with_name(found.expand(name))
+            return beside if beside.is_file() else None
     return None
 
 
@@ -95,11 +131,11 @@ def write_dataset(folder: Path, path: Path, found: Survey, options: ReadOptions)
         write_text(work / "items.csv", table.getvalue())
 
 
-def _quietly_read(path: Path) -> Items:
+def _quietly_read(path: Path, columns: Mapping[str, str] | None) -> Items:
     """Return a catalogue without a message about its encoding, which whoever reads it in earnest gets."""
     reader = logging.getLogger("dpmf.ratings.item_files")
     reader.disabled = True
     try:
-        return Items.read(path)
+        return Items.read(path, columns=columns)
     finally:
         reader.disabled = False

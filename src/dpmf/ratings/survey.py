@@ -13,6 +13,7 @@ A run never looks: what is proposed here counts once somebody has read and decla
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import re
 from collections import Counter
@@ -27,13 +28,20 @@ from numpy.typing import NDArray
 from dpmf.errors import DpmfError, InvalidRatings
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.formats.fields import delimiters_in, is_number, split_fields
+from dpmf.ratings.formats.matlab import matrix_in, places_in
 from dpmf.ratings.formats.roles import ROLES, find_columns, has_usual_names
 from dpmf.ratings.formats.text import first_line, is_packed, refuse_binary
 from dpmf.ratings.location import Location, locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.table import Ratings, Scale
 
-_DELIMITERS = ("::", "\t", ";", ",", "|")
+_DELIMITERS = ("::", "\t", ";", ",", "|", " ")
+_WITHOUT_QUOTES = ("\t", "|", " ")  # between which a quote may be part of a name
+_KNOWN_COLUMNS = {  # of published files without a header, in which a name stands where a rating would
+    "usersha1-artmbid-artname-plays.tsv": {"user": 0, "item": 2, "count": 3},
+    "userid-timestamp-artid-artname-traid-traname.tsv": {"user": 0, "item": 3, "timestamp": 1},
+}
+_MOSTLY = 0.9
 _LOOKED_AT = 200  # lines
 _CHUNK = 1 << 20
 _MEANS_NOTHING = (99.0, -1.0, 0.0, 999.0, -99.0)  # what publishers write for "not rated"
@@ -41,6 +49,7 @@ _MANY_ZEROS = 0.1
 _FAR = 5  # times above all others
 _USUAL_SCALES = ((1, 5), (0.5, 5), (0, 5), (1, 10), (0, 10), (-10, 10), (0, 100))
 _SAMPLE = 3  # rows
+_MOST_SHOWN = 12  # columns
 _ESCAPED = re.compile(r'\\"(?!["\r\n;,\t|]|$)', re.MULTILINE)
 
 
@@ -88,11 +97,14 @@ class _Watched(Location):
 
 def survey(path: Path, options: ReadOptions) -> Survey:
     """Look at a file and read it without its scale; what `options` say is taken as given."""
-    is_text = locate(path, options).format.name == "csv"
+    format_name = locate(path, options).format.name
+    is_text = format_name == "csv"
     if is_text:
         options = written_as(path, options)
     plain = replace(options, scale=None)
     tries = [plain, replace(plain, unrated=True)]
+    if options.missing is None:  # counts of 0
+        tries.append(replace(plain, missing=0.0))
     if is_text and options.bad_rows is None:
         tries.append(_without_bad_rows(path, plain))
     columns, ratings, read = _first_that_is_read(path, tries)
@@ -123,7 +135,7 @@ def survey(path: Path, options: ReadOptions) -> Survey:
             )
         ],
         separator=_separator(path, options) if is_text else None,
-        columns=_names(path, options) if is_text and options.layout != "wide" else None,
+        columns=_names(path, format_name, options),
     )
 
 
@@ -138,18 +150,30 @@ def written_as(path: Path, options: ReadOptions) -> ReadOptions:
         raise InvalidRatings(f"{path} is empty or begins with an empty line: it should hold one rating per line")
     escape = options.escape or ("\\" if _ESCAPED.search(text) else None)
     delimiter = options.delimiter or _delimiter_of(path, lines, escape)
-    rows = [_fields_of(path, line, delimiter, escape) for line in lines]
+    quotes = options.quotes
+    if quotes is None and delimiter in _WITHOUT_QUOTES and not _encloses_fields(text, delimiter, escape):
+        quotes, escape = False, None
+    rows = [_fields_of(path, line, delimiter, escape, quotes) for line in lines]
     header = _is_header(rows) if options.header is None else options.header
-    found = replace(options, encoding=None if encoding == "utf-8" else encoding, escape=escape, header=header)
-    if header and delimiters_in(path, lines[0], 2)[0] == delimiter and options.delimiter is None:
-        delimiter_needed = None  # it is found in the names of columns, which are nobody's
-    else:
-        delimiter_needed = delimiter
-    found = replace(found, delimiter=delimiter_needed)
-    is_wide = len(rows[0]) > 4 and not options.columns and not (header and has_usual_names(rows[0]))
-    return (
-        _wide(found, rows[int(header) :]) if options.layout == "wide" or (options.layout is None and is_wide) else found
-    )
+    found = replace(options, encoding=None if encoding == "utf-8" else encoding, escape=escape, quotes=quotes)
+    found = replace(found, header=header)
+    # In the names of columns, which are nobody's, a delimiter is found.
+    named = header and options.delimiter is None and delimiter != " " and delimiters_in(path, lines[0], 2)[0]
+    found = replace(found, delimiter=None if named == delimiter else delimiter)
+    if found.columns is None and not header:
+        found = replace(found, columns=_KNOWN_COLUMNS.get(path.name))
+    if found.columns or (header and has_usual_names(rows[0])):
+        return found
+    below = rows[int(header) :]
+    if options.layout == "wide" or (options.layout is None and len(rows[0]) > 4 and _is_numeric(below)):
+        return _wide(found, below)
+    if options.layout is None and not header and (len(rows[0]) > 4 or not _is_numeric([row[2:3] for row in below])):
+        shown = ", ".join(f"{place}: {text}" for place, text in enumerate(rows[0][:_MOST_SHOWN]))
+        raise InvalidRatings(
+            f"{path} has {len(rows[0])} columns without names ({shown}): say which they are, as in --columns "
+            "user=0,item=1,rating=2, or count=2 for counts, or without either for events"
+        )
+    return found
 
 
 def _first_that_is_read(path: Path, tries: Sequence[ReadOptions]) -> tuple[Columns, Ratings, ReadOptions]:
@@ -195,11 +219,15 @@ def _separator(path: Path, options: ReadOptions) -> str:
 
 def _first_fields(path: Path, options: ReadOptions) -> list[str]:
     line = first_line(path, options.encoding or "utf-8")
-    return split_fields(path, line, _separator(path, options), options.escape)
+    return split_fields(path, line, _separator(path, options), options.escape, options.quotes)
 
 
-def _names(path: Path, options: ReadOptions) -> dict[str, str]:
-    """Return what the columns that are read are called; without a header, their places."""
+def _names(path: Path, format_name: str, options: ReadOptions) -> dict[str, str] | None:
+    """Return what the columns that are read are called, or else their places; None where nothing asks for them."""
+    if format_name == "matlab":
+        return {role: str(place) for role, place in places_in(path, matrix_in(path).shape[1], options).items()}
+    if format_name != "csv" or options.layout == "wide":
+        return None
     fields = _first_fields(path, options)
     names = fields if options.header else None
     places = find_columns(path, names, len(fields), options.columns, unrated=options.unrated)
@@ -236,21 +264,39 @@ def _delimiter_of(path: Path, lines: Sequence[str], escape: str | None) -> str:
         named = has_usual_names(_fields_of(path, lines[0], delimiter, escape))
         return named, agreeing / len(lines) if number > 1 else 0.0
 
-    return max(_DELIMITERS, key=score)
+    best = max(_DELIMITERS, key=score)
+    return best * 2 if best == "\t" and all("\t" not in line.replace("\t\t", "") for line in lines) else best
 
 
-def _fields_of(path: Path, line: str, delimiter: str, escape: str | None) -> list[str]:
+def _fields_of(path: Path, line: str, delimiter: str, escape: str | None, quotes: bool | None = None) -> list[str]:
     try:
-        return split_fields(path, line, delimiter, escape)
+        return split_fields(path, line, delimiter, escape, quotes)
     except InvalidRatings:
         return []
+
+
+def _encloses_fields(text: str, delimiter: str, escape: str | None) -> bool:
+    """Tell whether quotes enclose fields, rather than being part of names, such as "Weird Al" Yankovic."""
+    quoted = (line for line in text.splitlines() if '"' in line)
+    try:
+        for _ in csv.reader(quoted, delimiter=delimiter, escapechar=escape, strict=True):
+            pass
+    except csv.Error:
+        return False
+    return True
+
+
+def _is_numeric(rows: Sequence[list[str]]) -> bool:
+    """Tell whether cells hold numbers, mostly."""
+    filled = [is_number(cell) for row in rows for cell in row if cell]
+    return bool(filled) and sum(filled) >= _MOSTLY * len(filled)
 
 
 def _is_header(rows: Sequence[list[str]]) -> bool:
     """Tell whether a first line has names of columns, or texts in columns of which the next line has numbers."""
     if has_usual_names(rows[0]) or len(rows) < 2:
         return has_usual_names(rows[0])
-    return any(is_number(two) and not is_number(one) for one, two in zip(rows[0], rows[1], strict=False))
+    return any(one and is_number(two) and not is_number(one) for one, two in zip(rows[0], rows[1], strict=False))
 
 
 def _wide(options: ReadOptions, rows: Sequence[list[str]]) -> ReadOptions:

@@ -145,6 +145,7 @@ class Ratings(Columnar):
         bad_rows: str | None = None,
         layout: str | None = None,
         leading: int | None = None,
+        quotes: bool | None = None,
     ) -> Ratings:
         """Read ratings from a file, a folder, or a data set of the catalogue.
 
@@ -176,6 +177,7 @@ class Ratings(Columnar):
             layout: "long" (the default), a rating a line, or "wide", a user a line and an item a column. Without a
                 column of users, lines are numbered from 1; without a header, so are the items.
             leading: how many columns of a wide layout come before the items.
+            quotes: whether quotes enclose fields of delimited text, as they do if not given; elsewhere they are text.
         """
         from dpmf.ratings.location import locate
         from dpmf.ratings.options import ReadOptions
@@ -200,6 +202,7 @@ class Ratings(Columnar):
             bad_rows=bad_rows,
             layout=layout,
             leading=leading,
+            quotes=quotes,
         )
         return locate(source, options).read()
 

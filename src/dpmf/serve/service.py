@@ -80,7 +80,7 @@ class Listed(Scored):
 class Nearest(BaseModel):
     """Items like another one."""
 
-    similar: list[Scored]
+    similar: list[Scored] = Field(description="None if no more than noise is known of what the item is like.")
 
 
 class Ends(BaseModel):
@@ -117,6 +117,10 @@ class Recommended(BaseModel):
     """Recommendations for somebody with these ratings."""
 
     recommendations: list[Listed]
+    ordered_by: str = Field(
+        description="What decides their order: pairs or factors are one's own taste; ratings and popularity are the "
+        "same for everybody."
+    )
     unknown: list[str] = Field(description="Rated items that are not in the catalogue.")
 
 
@@ -276,9 +280,13 @@ def _add_recommendations(app: FastAPI, live: Live) -> None:
         release = live.now.release
         filters = _filters_of(asked, release)
         known = {item: value for item, value in asked.ratings.items() if release.items.find(item) is not None}
-        found = recommend(release.fold_in(known), asked.k, filters)
+        person = release.fold_in(known)
+        if (by := person.ordered_by) == "nothing":
+            raise HTTPException(409, "this release learnt nothing of any item beyond noise, and recommends nothing")
+        found = recommend(person, asked.k, filters)
         return Recommended(
             recommendations=[Listed(**one.to_json()) for one in found],
+            ordered_by=by,
             unknown=[item for item in asked.ratings if item not in known],
         )
 

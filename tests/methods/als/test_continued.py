@@ -86,7 +86,7 @@ def test_it_is_certified_for_the_new_ratings_and_says_where_it_started(
 def test_of_a_release_of_other_items_nothing_is_known(first: Release) -> None:
     others = Items.of([f"other {number}" for number in range(30)])
     before = before_of(first, others)
-    assert (before.n_known, before.n_rated) == (0, 0)
+    assert (before.n_known, before.with_ratings.any()) == (0, False)
 
 
 def test_a_run_that_is_resumed_goes_on_from_the_same_release(

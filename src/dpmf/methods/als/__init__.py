@@ -325,7 +325,7 @@ class ALS(CertifiedMethod):
             configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
-        orders = learnt.factors > 0 or bool(np.ptp(public.c) > 0)
+        orders = learnt.factors > 0 or bool(learnt.rated and np.ptp(public.c) > 0)
         return release if orders else by_popularity(release, public.counts)
 
 

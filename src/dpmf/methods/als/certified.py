@@ -60,14 +60,15 @@ class Before(NamedTuple):
         factors: of items, shape (n_items, K); 0 for items that are new.
         biases: of items, shape (n_items,); 0 for items that are new.
         with_factors: shape (n_items,), the items whose factors it knew.
-        n_known, n_rated: how many factors it knew, and of how many items how they are rated.
+        with_ratings: shape (n_items,), those of which it knew how they are rated.
+        n_known: how many factors it knew.
     """
 
     factors: Array
     biases: Array
     with_factors: NDArray[np.bool_]
+    with_ratings: NDArray[np.bool_]
     n_known: int
-    n_rated: int
 
 
 @dataclass(eq=False)
@@ -319,17 +320,20 @@ class PublicALS:
         rated = self._biases.stands_out(*biases)[:, 0] if np.isfinite(self._biases.variance).all() else ~popular
         factors = self._factors_beyond_noise() & popular[:, None]
         with_factors = factors.any(axis=1)
-        n_factors, n_rated = int(factors.any(axis=0).sum()), int(np.count_nonzero(popular & (rated | with_factors)))
+        with_ratings = popular & (rated | with_factors)
+        n_factors = int(factors.any(axis=0).sum())
         if self._before is not None:  # what was known is known, and noise of these ratings alone was added
             with_factors = with_factors | self._before.with_factors
-            n_factors, n_rated = max(n_factors, self._before.n_known), max(n_rated, self._before.n_rated)
+            with_ratings = with_ratings | self._before.with_ratings
+            n_factors = max(n_factors, self._before.n_known)
         return Learnt(
             n_items=self.plan.n_items,
             factors=n_factors,
             pairs=0,
-            rated=n_rated,
+            rated=int(np.count_nonzero(with_ratings)),
             popular=int(np.count_nonzero(popular)),
             with_factors=np.asarray(with_factors) if self.V.any() else None,
+            with_ratings=np.asarray(with_ratings),
         )
 
     def _factors_beyond_noise(self) -> NDArray[np.bool_]:

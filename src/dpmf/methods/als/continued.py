@@ -56,12 +56,14 @@ def before_of(start: Release, catalogue: Items) -> Before:
     factors, biases = np.zeros((len(catalogue), n_factors)), np.zeros(len(catalogue))
     factors[known] = start.item_factors[places[known], :n_factors]
     biases[known] = start.item_biases[places[known]]
-    learnt, with_factors = start.learnt, np.zeros(len(catalogue), np.bool_)
-    shared = int(np.count_nonzero(known))
+    learnt = start.learnt
+    with_factors, with_ratings = (np.zeros(len(catalogue), np.bool_) for _ in range(2))
     if n_factors:
         has = np.asarray(start.item_factors.any(axis=1)) if learnt.with_factors is None else learnt.with_factors
         with_factors[known] = has[places[known]]
-    return Before(factors, biases, with_factors, learnt.factors if shared else 0, min(learnt.rated or 0, shared))
+    rated = np.full(len(start.items), bool(learnt.rated)) if learnt.with_ratings is None else learnt.with_ratings
+    with_ratings[known] = rated[places[known]]
+    return Before(factors, biases, with_factors, with_ratings, learnt.factors if known.any() else 0)
 
 
 def n_factors_of(start: Release) -> int:

@@ -34,7 +34,7 @@ class Shape(NamedTuple):
         n_factors: how many factors an item may have.
         biases: whether items have biases; else all are 0.
         n_ranked: how many items the head of a ranking may have; None without a ranking.
-        if_alike: whether there is a ranking only if all items have the same bias.
+        if_alike: whether there is a ranking only if no more than noise is known of how items are rated.
     """
 
     n_factors: Collection[int]

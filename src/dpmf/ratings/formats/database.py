@@ -73,5 +73,5 @@ def _in_one_line(complaint: str) -> str:
     ]
     place = re.search(r"CSV Error on Line: (\d+)", lines[0])
     if place:
-        return f"line {place[1]}: {lines[-1].rstrip('.')}; `dpmf data describe` finds encoding, quotes and escapes"
+        return f"line {place[1]}: {lines[-1].rstrip('.')}; `dpmf data describe` finds encoding, quotes and bad rows"
     return " ".join(lines).removeprefix("Invalid Input Error: ")

@@ -62,7 +62,7 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
         return
     first = first_line(path, options.encoding or "utf-8")
     delimiters = [options.delimiter] if options.delimiter else delimiters_in(path, first, 2 if options.unrated else 3)
-    fields = split_fields(path, first, delimiters[0], options.escape)
+    fields = split_fields(path, first, delimiters[0], options.escape, options.quotes)
     header = _has_header(path, fields, options)
     check_delimiters(path, delimiters, header=header)
     places = find_columns(path, fields if header else None, len(fields), options.columns, unrated=options.unrated)
@@ -71,7 +71,11 @@ def scan(location: Location, memory: str | None = None) -> Iterator[Relation]:
             yield relation
         return
     count = _declared_count(path, places, len(fields), options, header=header)
-    layout = TextLayout(delimiters[0], count, options.encoding or "utf-8", options.escape, exact=count == len(fields))
+    layout = TextLayout(
+        *(delimiters[0], count, options.encoding or "utf-8", options.escape),
+        exact=count == len(fields),
+        quotes=options.quotes is not False,
+    )
     skip = options.bad_rows == "skip"
     with rewritten(path, layout, long_judge(places, options), header=header, skip=skip) as plain:
         written = {role: place for place, role in enumerate(places)}
@@ -86,7 +90,7 @@ def _scan_plain(
 ) -> Iterator[Relation]:
     path, names = location.path, names_of(count)
     typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
-    quote, one_line = ('"', f"WHERE CASE WHEN {_spans_lines(names)}") if _may_have_quotes(path) else ("", "")
+    quote, one_line = ('"', f"WHERE CASE WHEN {_spans_lines(names)}") if _may_have_quotes(location) else ("", "")
     chosen, counts = select_roles(places, names, nothing="'1'")
     with open_file(path, memory) as connection:
         connection.execute(
@@ -138,8 +142,11 @@ def _has_header(path: Path, fields: list[str], options: ReadOptions) -> bool:
     return header
 
 
-def _may_have_quotes(path: Path) -> bool:
-    """Tell whether there is a quote in a file; in a packed one there may be."""
+def _may_have_quotes(location: Location) -> bool:
+    """Tell whether there is a quote around a field of a file, which there may be in a packed one."""
+    path = location.path
+    if location.options.quotes is False:
+        return False
     if is_packed(path):
         return True
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -170,6 +177,8 @@ FORMAT = Format(
     stream=_stream,
     file_names=(
         *("ratings.csv", "ratings.dat", "u.data", "BX-Book-Ratings.csv", "user_artists.dat"),
-        "ydata-ymusic-rating-study-*-train.txt",
+        *("user_ratedmovies-timestamps.dat", "user_ratedmovies.dat", "jester_ratings.dat"),
+        *("ydata-ymusic-rating-study-*-train.txt", "usersha1-artmbid-artname-plays.tsv"),
+        "userid-timestamp-artid-artname-traid-traname.tsv",
     ),
 )

@@ -16,9 +16,11 @@ _DELIMITERS = ("::", "\t", ";", ",", "|")
 _WITHOUT_HEADER = (".dat", ".data")  # as MovieLens calls them
 
 
-def split_fields(path: Path, line: str, delimiter: str, escape: str | None = None) -> list[str]:
+def split_fields(
+    path: Path, line: str, delimiter: str, escape: str | None = None, quotes: bool | None = None
+) -> list[str]:
     """Return the fields of a line; quotes around a field go with a delimiter of one character only."""
-    if len(delimiter) > 1:
+    if len(delimiter) > 1 or quotes is False:
         return [field.strip() for field in line.split(delimiter)]
     try:
         return [field.strip() for field in next(csv.reader([line], delimiter=delimiter, escapechar=escape))]

@@ -37,6 +37,7 @@ from dpmf.ratings.table import Scale
 logger = logging.getLogger(__name__)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NO_RATING = ", or, if it is a value that means no rating, missing=VALUE"
+_IN_QUOTES = ", or, if a backslash stands before quotes in it, escape='\\', or, if quotes are text, quotes=False"
 _SHOWN = 3  # of the rows that are skipped
 Judge = Callable[[int, list[str]], Iterable[Sequence[str]]]  # of the number of a line below the header, and its fields
 
@@ -63,6 +64,7 @@ class TextLayout:
         encoding: in which a byte, or in UTF-8 a line, means the same whatever comes before it.
         escape: what makes a quote part of a field, beside doubling it; None for nothing.
         exact: whether it may have no more fields.
+        quotes: whether they enclose fields, rather than being text.
     """
 
     delimiter: str
@@ -70,6 +72,7 @@ class TextLayout:
     encoding: str
     escape: str | None = None
     exact: bool = True
+    quotes: bool = True
 
     def fields(self, line: bytes) -> list[str]:
         """Return the fields of a line, or raise `BadRow`."""
@@ -77,13 +80,13 @@ class TextLayout:
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding)
         except UnicodeDecodeError:
             raise BadRow(f"not {self.encoding} text", ", or give its encoding=…") from None
-        if len(self.delimiter) > 1:
+        if len(self.delimiter) > 1 or not self.quotes:
             fields = text.split(self.delimiter)
         else:
             try:
                 rows = list(csv.reader([text], delimiter=self.delimiter, escapechar=self.escape, strict=True))
             except (csv.Error, TypeError, ValueError):
-                hint = "" if self.escape else ", or, if a backslash stands before quotes in it, escape='\\'"
+                hint = "" if self.escape else _IN_QUOTES
                 raise BadRow("a quote that is not closed, or inside a field", hint) from None
             fields = rows[0] if rows else []
         if len(fields) != self.count and (self.exact or len(fields) < self.count):
@@ -117,13 +120,15 @@ def rewritten(path: Path, layout: TextLayout, judge: Judge, *, header: bool, ski
     bad: list[str] = []
     with scratch_folder("lines") as folder:
         plain, n_bad = folder / "ratings.csv", 0
+        n_rows = 0
         with plain.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             for number, line in enumerate(_lines(path), 1):
-                if number == 1 and header:
+                if (number == 1 and header) or not line.strip():
                     continue
+                n_rows += 1
                 try:
-                    writer.writerows(judge(number - int(header), layout.fields(line)) if line.strip() else ())
+                    writer.writerows(judge(number - int(header), layout.fields(line)))
                 except BadRow as error:
                     if not skip:
                         how = f"fix it, or say bad_rows='skip'{error.hint}"
@@ -131,6 +136,8 @@ def rewritten(path: Path, layout: TextLayout, judge: Judge, *, header: bool, ski
                     n_bad += 1
                     if n_bad <= _SHOWN:
                         bad.append(f"line {number} has {error}")
+        if n_bad == n_rows > 0:
+            raise InvalidRatings(f"no row of {path} can be read: {'; '.join(bad)}: `dpmf data describe` looks at it")
         if n_bad:
             more = ", …" if n_bad > _SHOWN else ""
             logger.warning("%s bad rows of %s are skipped: %s%s", f"{n_bad:,}", path, "; ".join(bad), more)
@@ -243,6 +250,8 @@ def check_line_options(options: ReadOptions) -> None:
             raise InvalidArgument(f"{name}={given!r} is not known: choose from {', '.join(allowed)}")
     if options.escape is not None and (len(options.escape) != 1 or options.escape in '"\r\n'):
         raise InvalidArgument(f"escape={options.escape!r} should be one character, such as a backslash")
+    if options.escape is not None and options.quotes is False:
+        raise InvalidArgument("escape is for quotes that enclose fields, and quotes=False says that none do")
     if options.leading is not None:
         if options.layout != "wide":
             raise InvalidArgument(

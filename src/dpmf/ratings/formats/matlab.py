@@ -19,6 +19,7 @@ from dpmf.ratings.formats.roles import find_columns
 
 if TYPE_CHECKING:
     from dpmf.ratings.location import Location
+    from dpmf.ratings.options import ReadOptions
     from dpmf.ratings.table import Ratings
 
 _USUAL_NAMES = ("rating", "ratings", "rating_with_timestamp")
@@ -31,15 +32,9 @@ _USUAL_PLACES = {  # by the number of columns; of five, the third is a category 
 
 def _read(location: Location) -> Ratings:
     path, options = location.path, location.options
-    matrix = _matrix_in(path)
+    matrix = matrix_in(path)
     count = matrix.shape[1]
-    wanted = options.columns or _USUAL_PLACES.get(count)
-    if wanted is None:
-        raise InvalidRatings(
-            f"{path} has {count} columns, and not 3 (user, item, rating), 5 or 6 as Ciao has: name them, "
-            "counted from 0, with columns={'user': …}, …"
-        )
-    places = find_columns(path, None, count, wanted, unrated=options.unrated)
+    places = places_in(path, count, options)
     columns = {role: np.ascontiguousarray(matrix[:, place]) for role, place in places.items()}
     values = columns.get("rating", columns.get("count", np.ones(len(matrix))))
     return location.assemble(
@@ -49,7 +44,18 @@ def _read(location: Location) -> Ratings:
     )
 
 
-def _matrix_in(path: Path) -> NDArray[Any]:
+def places_in(path: Path, count: int, options: ReadOptions) -> dict[str, int]:
+    """Return the position of each role's column of a matrix: as options say, or else as in Ciao."""
+    wanted = options.columns or _USUAL_PLACES.get(count)
+    if wanted is None:
+        raise InvalidRatings(
+            f"{path} has {count} columns, and not 3 (user, item, rating), 5 or 6 as Ciao has: name them, "
+            "counted from 0, with columns={'user': …}, …"
+        )
+    return find_columns(path, None, count, wanted, unrated=options.unrated)
+
+
+def matrix_in(path: Path) -> NDArray[Any]:
     """Return the matrix of ratings in a file: the only one, or the one of a usual name."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError

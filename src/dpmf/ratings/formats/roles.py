@@ -17,13 +17,13 @@ _IN_ORDER = ROLES[:4]  # of columns without names
 _MOST_UNNAMED = len(_IN_ORDER)
 _MOST_LISTED = 12
 _USUAL_NAMES = {
-    "user": ("user", "userid", "uid", "reviewerid"),
+    "user": ("user", "userid", "uid", "reviewerid", "visitorid", "customerid"),
     "item": (
         *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
         *("songid", "jokeid", "productid", "asin", "businessid", "gameid"),
     ),
     "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
-    "timestamp": ("timestamp", "time", "date", "ts"),
+    "timestamp": ("timestamp", "time", "date", "ts", "datetime", "eventtime", "eventtimestamp"),
     "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity", "weight"),
 }
 
@@ -65,7 +65,14 @@ def find_columns(
                 continue
             have = listed_names(names) if names is not None else f"{count} unnamed columns"
             asked = f"column {wanted[role]!r}" if role in wanted else f"column for the {role}"
-            raise InvalidRatings(f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}")
+            otherwise = ""
+            if role == "rating":
+                otherwise = ", or learn without ratings, with feedback='implicit', by EASE or ALS"
+            elif names is not None and not any(usual_place(one, names) is not None for one in ROLES):
+                otherwise = ", or say header=False if these are no names"
+            raise InvalidRatings(
+                f"{path} has no {asked}: it has {have}; name it with columns={{{role!r}: …}}{otherwise}"
+            )
         places[role] = place
     return places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _BYTES_PER_LINE = 6  # at least
 _PACKING = 10  # how much smaller a packed file may be
+_TAR_MARK = 257, b"ustar"
 _NO_TEXT = {  # by how they begin: what they are, and what to do with them
     b"\xd0\xcf\x11\xe0": "a workbook of Excel: save it as CSV",
     b"PK\x03\x04": "a workbook or a zip archive: save the one as CSV, and call the other .zip",
@@ -54,9 +56,18 @@ def refuse_binary(path: Path) -> None:
             begins = file.read(8)
     except OSError as error:
         raise InvalidRatings(f"cannot read {path}: {error}") from None
+    if begins.startswith(b"\x1f\x8b") or path.suffix.lower() == ".tar":
+        _refuse_tar(path)
     for mark, kind in _NO_TEXT.items():
         if begins.startswith(mark):
             raise InvalidRatings(f"{path} is {kind}")
+
+
+def _refuse_tar(path: Path) -> None:
+    opener: Any = gzip.open if is_packed(path) else open
+    with contextlib.suppress(OSError, EOFError), opener(path, "rb") as file:
+        if file.read(_TAR_MARK[0] + 5)[_TAR_MARK[0] :] == _TAR_MARK[1]:
+            raise InvalidRatings(f"{path} is a tar archive: unpack it, or make it a .zip")
 
 
 def estimate_sizes(location: Location) -> Sizes:

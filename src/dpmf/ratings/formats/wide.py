@@ -72,7 +72,7 @@ def _matrix_of(path: Path, options: ReadOptions) -> _Matrix:
     encoding = options.encoding or "utf-8"
     first = first_line(path, encoding)
     delimiters = [options.delimiter] if options.delimiter else delimiters_in(path, first, 2)
-    fields = split_fields(path, first, delimiters[0], options.escape)
+    fields = split_fields(path, first, delimiters[0], options.escape, options.quotes)
     header = options.header
     if header is None:
         header = has_header_by_name(path)
@@ -94,7 +94,8 @@ def _matrix_of(path: Path, options: ReadOptions) -> _Matrix:
     items = {place: fields[place] if header else str(number) for number, place in enumerate(places, 1)}
     if "" in items.values() or len(set(items.values())) < len(items):
         raise InvalidRatings(f"the first line of {path} should name every item once: fix it")
-    return _Matrix(TextLayout(delimiters[0], len(fields), encoding, options.escape), header, user, items)
+    layout = TextLayout(delimiters[0], len(fields), encoding, options.escape, quotes=options.quotes is not False)
+    return _Matrix(layout, header, user, items)
 
 
 def _user_of(path: Path, names: list[str], options: ReadOptions, *, header: bool) -> int | None:

@@ -14,7 +14,7 @@ export function orderedBy(model, person, owner) {
   } else if (tastesOf(model) && person.factors.some((factor) => factor !== 0)) {
     return "factors";
   } else if (predicts && !implicit && differ(c)) {
-    return "ratings";
+    return model.learnt?.rated === 0 ? "nothing" : "ratings";
   }
   const orders = ranking ? ranking.items.length > 0 || differ(ranking.popularity) : V.some((factor) => factor !== 0) || differ(c);
   return model.learnt?.popular === 0 || !orders ? "nothing" : "popularity";

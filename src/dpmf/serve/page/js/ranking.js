@@ -17,6 +17,11 @@ export function best(scores, k, allowed = () => true, order = null) {
   return found.reverse();
 }
 
+/** Return expected ratings as lists go by them: items of which no more than noise is known come after all others. */
+export function listed({ behind }, scores) {
+  return behind ? scores.map((score, j) => score - behind[j]) : scores;
+}
+
 /** Return the k items whose factors point most nearly the same way as an item's: [{item, cosine}]. */
 export function similar(model, item, k) {
   const lengths = lengthsOf(model);

@@ -6,6 +6,7 @@ import { readTensors } from "./safetensors.js";
 
 const NEWEST_FORMAT = 5;
 const LARGEST_FACTOR = 1e12; // as in dpmf.model.ranking: products of more would not be numbers
+const PUT_BACK = 4; // as in dpmf.model.release: times the width of the scale
 const LEAST_RIDGE = 1e-6; // as in dpmf.model.release: without a penalty there would be more than one answer
 
 /**
@@ -38,15 +39,23 @@ export function modelOf(facts, buffer) {
     implicit: facts.feedback === "implicit",
     alpha: facts.alpha ?? 0,
     ranking,
-    known: knownOf(facts, n),
+    known: knownOf(facts, n, "with_factors"),
+    behind: ranking ? null : behindOf(facts, n),
     learnt: facts.configuration?.learnt ?? null,
     predicts: !ranking || K > 0 || biases.data.some((bias) => bias !== 0),
   };
 }
 
-/** Return of which items factors are more than noise, as dpmf.model.learnt records it; null if all that have any are. */
-function knownOf(facts, n) {
-  const packed = facts.configuration?.learnt?.with_factors;
+/** Return how far items are put back in lists of expected ratings, as dpmf.model.release has it; null if none is. */
+function behindOf(facts, n) {
+  const { lo, hi } = facts.scale;
+  const known = knownOf(facts, n, "with_ratings");
+  return known && Float32Array.from(known, (one) => (one ? 0 : PUT_BACK * (hi - lo)));
+}
+
+/** Return of which items factors, or ratings, are more than noise, as dpmf.model.learnt records it; null for all. */
+function knownOf(facts, n, name) {
+  const packed = facts.configuration?.learnt?.[name];
   if (typeof packed !== "string") return null;
   let bits = "";
   try {

@@ -5,7 +5,7 @@ import { orderedBy } from "./order.js";
 import { ownerOf, rankingParts, rankingScores, together } from "./pairs.js";
 import { placesOf } from "./places.js";
 import { principal } from "./projection.js";
-import { best, similar, tellsApart } from "./ranking.js";
+import { best, listed, similar, tellsApart } from "./ranking.js";
 import { modelOf } from "./release.js";
 import { startersOf } from "./starters.js";
 
@@ -48,7 +48,7 @@ const answers = {
     const order = orderedBy(model, person, owner);
     const rated = new Set(items);
     const allowed = (j) => !rated.has(j) && (!genre || genres[j].has(genre));
-    const scores = ranking ? rankingScores(ranking, owner) : expected;
+    const scores = ranking ? rankingScores(ranking, owner) : listed(model, expected);
     const first = (count, accept) => best(scores, count, accept, ranking?.order);
     const isPersonal = order === "pairs" || order === "factors";
     const found = first(k, allowed);
