@@ -28,6 +28,7 @@ LEARNT = "learnt"
 BEYOND = 3.0
 """Standard deviations of its noise above which a count is known to be more than noise."""
 _NUMBERS = ("factors", "rated", "popular")
+_TRAITS = "traits"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Learnt:
         rated: items of which it is known how they are rated; None if there is no rating model, or nobody knows.
         popular: items whose popularity is known; None as before.
         with_factors: shape (n_items,), the items whose factors are known; None for all that have any.
+        traits: how many factors, the last ones, are public traits of the items, such as genres, rather than learnt:
+            everybody's taste for them is their own.
         is_recorded: whether the run that made the release compared it with its noise. If not, everything that is not 0
             counts: without noise that is right, and else it is not known better.
     """
@@ -51,6 +54,7 @@ class Learnt:
     rated: int | None = None
     popular: int | None = None
     with_factors: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
+    traits: int = 0
     is_recorded: bool = True
 
     @classmethod
@@ -74,11 +78,11 @@ class Learnt:
     @classmethod
     def from_json(cls, record: Any, n_items: int, pairs: int) -> Learnt:
         """Return what `record` returned, or raise ValueError."""
-        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, "with_factors"}:
+        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, "with_factors", _TRAITS}:
             raise ValueError("the record of what was learnt is damaged")
-        numbers = {name: record.get(name) for name in _NUMBERS}
+        numbers = {name: record.get(name) for name in _NUMBERS} | {_TRAITS: record.get(_TRAITS, 0)}
         for name, number in numbers.items():
-            if not (type(number) is int and number >= 0) and (number is not None or name == "factors"):
+            if not (type(number) is int and number >= 0) and (number is not None or name in ("factors", _TRAITS)):
                 raise ValueError(f"{name}={number!r} in the record of what was learnt should be a whole number")
         packed, chosen = record.get("with_factors"), None
         if packed is not None:
@@ -91,19 +95,21 @@ class Learnt:
     def record(self) -> dict[str, Any]:
         """Return what is written down: all but what tensors show."""
         found: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        if self.traits:
+            found[_TRAITS] = self.traits
         if self.with_factors is not None:
             found["with_factors"] = base64.b64encode(np.packbits(self.with_factors).tobytes()).decode()
         return found
 
     def to_json(self) -> dict[str, Any]:
         """Return what a report has."""
-        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS)}
+        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS, _TRAITS)}
         return {**numbers, "lack": self.lack}
 
     @property
     def is_personal(self) -> bool:
-        """Whether anything is known of how tastes differ."""
-        return self.factors > 0 or self.pairs > 0
+        """Whether anything is known of how tastes differ, or items have traits that one's own may go by."""
+        return self.factors > 0 or self.pairs > 0 or self.traits > 0
 
     @property
     def lack(self) -> str | None:
@@ -130,6 +136,8 @@ class Learnt:
                 said.append(
                     f"the {what} of {number or 'none':{',' if number else ''}} of {self.n_items:,} items{share}"
                 )
+        if self.traits:
+            said.append(f"and tastes go by {_number(self.traits, 'public trait')} of items")
         return ", ".join(said)
 
 

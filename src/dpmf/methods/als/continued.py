@@ -61,12 +61,13 @@ def before_of(start: Release, catalogue: Items) -> Before:
     if n_factors:
         has = np.asarray(start.item_factors.any(axis=1)) if learnt.with_factors is None else learnt.with_factors
         with_factors[known] = has[places[known]]
-    return Before(factors, biases, with_factors, learnt.factors if shared else 0, min(learnt.rated or 0, shared))
+    n_known, n_rated = learnt.factors if shared else 0, min(learnt.rated or 0, shared)
+    return Before(factors, biases, with_factors, n_known, n_rated, learnt.traits > 0)
 
 
 def n_factors_of(start: Release) -> int:
     """Return how many factors there are to go on from: none if no more than noise is known of any."""
-    return start.n_factors if start.learnt.factors else 0
+    return start.n_factors - start.learnt.traits if start.learnt.factors else 0
 
 
 def digest_of_release(start: Release) -> str:
