@@ -44,6 +44,7 @@ class Crowd:
     height: float
     level: float
     fit: tuple[float, float, float]  # penalties on bias and factors, and the length of first guesses
+    n_asked: int  # of how many factors sums are made: others are only fitted
 
     @property
     def n_people(self) -> int:
@@ -81,6 +82,7 @@ def starts(lengths: Any) -> NDArray[np.int64]:
 def crowds(draw: st.DrawFn, wild: bool = True) -> Crowd:
     """Draw up to four people; wild ones break every rule."""
     m, K, n = draw(st.integers(1, 6)), draw(st.integers(0, 3)), draw(st.integers(1, 4))
+    n_asked = draw(st.integers(0, K))
     single = SINGLES if wild else st.floats(-4, 4, width=32)
     odd = st.one_of(st.integers(-2, m + 2), st.sampled_from([int(INTS.min), int(INTS.max)]))
     some = st.lists(odd, max_size=12) if wild else st.sets(st.integers(0, m - 1), min_size=1).map(sorted)
@@ -111,6 +113,7 @@ def crowds(draw: st.DrawFn, wild: bool = True) -> Crowd:
         height=draw(SIZES),
         level=draw(LEVELS),
         fit=(draw(st.floats(0.1, 10)), draw(st.floats(0.1, 10)), draw(st.sampled_from([0.0, 0.7]))),
+        n_asked=n_asked,
     )
 
 
@@ -130,6 +133,7 @@ def greedy(n_items: int, K: int = 2) -> Crowd:
         height=0.6,
         level=2.0**40,
         fit=(1.0, 1.0, 0.0),
+        n_asked=K,
     )
 
 
@@ -148,7 +152,7 @@ def residual_steps(crowd: Crowd) -> float:
 
 
 def residuals(crowd: Crowd, start: int, stop: int) -> Sums:
-    of, sums = crowd, np.zeros((len(crowd.weights), crowd.V.shape[1] + 1), np.int64)
+    of, sums = crowd, np.zeros((len(crowd.weights), crowd.n_asked + 1), np.int64)
     public = of.V, of.c, held_out_settings(of), residual_steps(of)
     add_held_out_residuals(of.rated, of.rated, start, stop, of.weights, of.shares, *public, sums)
     return sums
@@ -180,13 +184,13 @@ def moment_steps(crowd: Crowd) -> float:
 
 
 def moments(crowd: Crowd, start: int, stop: int) -> Sums:
-    sums = np.zeros(triangle_size(crowd.U.shape[1]), np.int64)
+    sums = np.zeros(triangle_size(crowd.n_asked), np.int64)
     add_moments(start, stop, crowd.shares, crowd.U, crowd.radius, moment_steps(crowd), sums)
     return sums
 
 
 def item_moments(crowd: Crowd, start: int, stop: int) -> Sums:
-    of, sums = crowd, np.zeros((len(crowd.weights), triangle_size(crowd.U.shape[1])), np.int64)
+    of, sums = crowd, np.zeros((len(crowd.weights), triangle_size(crowd.n_asked)), np.int64)
     add_item_moments(of.pattern, start, stop, of.weights, of.shares, of.U, of.radius, moment_steps(of), sums)
     return sums
 
@@ -235,7 +239,7 @@ def squared_bound(kernel: Kernel, crowd: Crowd, person: int) -> Fraction:
     if kernel is counts:
         return squared(share) * squared(steps_for(crowd, 1.0))
     if kernel is residuals:
-        reach = squared(crowd.height) + radius
+        reach = squared(crowd.height) + (radius if crowd.n_asked else 0)
         return squared(share) * squared(residual_steps(crowd)) * squared(crowd.clip) * reach
     if kernel is lone_residuals:
         return squared(share) * squared(lone_residual_steps(crowd)) * squared(crowd.clip) * squared(crowd.height)

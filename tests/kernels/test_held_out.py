@@ -30,13 +30,14 @@ def test_well_behaved_people_count_as_the_reference_says(crowd: Crowd) -> None:
     for person in range(of.n_people):
         items, values = of.of(person)
         given = items, values.astype(np.float64), of.weights, float(of.shares[person]), of.V, of.c.astype(np.float64)
-        fitted = add_held_out_residuals_reference(*given, held_out_settings(of)._replace(length=0.0))
+        fitted = add_held_out_residuals_reference(*given, held_out_settings(of)._replace(length=0.0), of.n_asked)
         if points_nowhere(fitted, of.height):
             of = replace(of, fit=(*of.fit[:2], 0.0))
-        expected = add_held_out_residuals_reference(*given, held_out_settings(of))
+        expected = add_held_out_residuals_reference(*given, held_out_settings(of), of.n_asked)
         agree(residuals(of, person, person + 1) / residual_steps(of), expected, of.clip * (of.radius + of.height))
         alone = lone_residuals(of, person, person + 1) / lone_residual_steps(of)
-        agree(alone, expected[:, -1:], of.clip * of.height)
+        expected = add_held_out_residuals_reference(*given, held_out_settings(of), 0)
+        agree(alone, expected, of.clip * of.height)
 
 
 def points_nowhere(rows: NDArray[np.float64], height: float) -> bool:

@@ -97,7 +97,23 @@ def _continued(facts: Facts) -> PublicALS:
     sizes = np.array([0.1, 0.3, 0.5])
     factors = rng.normal(size=(facts.n_items, K)) * rng.choice(sizes, (facts.n_items, 1))
     known = np.ones(facts.n_items, np.bool_)
-    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, K, facts.n_items))
+    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, known, K, False))
+    return public
+
+
+class _DescribedALS(PublicALS):
+    """Items with traits that always tell: what they say of a few biases is hardly more than chance."""
+
+    def _have_telling_traits(self) -> bool:
+        return bool(self._biases.variance.max() < np.inf)
+
+
+def _described(facts: Facts, *, continued: bool = False, per_item: bool = False) -> PublicALS:
+    alone = _continued(facts) if continued else _als(facts, per_item)
+    features = np.random.default_rng(6).normal(size=(facts.n_items, 3))
+    public = _DescribedALS(alone.plan, facts.scale, facts.keys, 3, features)
+    if alone._before is not None:
+        public.start_from(alone._before._replace(with_traits=True))
     return public
 
 
@@ -164,6 +180,10 @@ HALVES: Mapping[str, Callable[[Facts], Half]] = {
     "als": _als,
     "als-per-item": lambda facts: _als(facts, per_item=True),
     "als-continued": _continued,
+    "als-described": _described,
+    "als-described-per-item": lambda facts: _described(facts, per_item=True),
+    "als-described-continued": lambda facts: _described(facts, continued=True),
+    "als-described-biases": lambda facts: _described(replace(facts, factors=FactorRule.exactly(0))),
     "als-implicit": lambda facts: _implicit(facts, 1.0),
     "als-implicit-even": lambda facts: _implicit(facts, 0.0),
     "als-implicit-counts": lambda facts: _implicit(facts, 1.0, 16.0),

@@ -83,6 +83,12 @@ def copy_clipped(rows: NDArray[np.float32], person: int, radius: float, row: NDA
 
 
 @kernel
+def _side(triangle: int) -> int:
+    """Return K for a triangle of K·(K + 1)/2 numbers."""
+    return int((np.sqrt(8.0 * triangle + 1.0) - 1.0) / 2.0 + 0.5)
+
+
+@kernel
 def add_counts(
     rated: CsrPattern,
     start: int,
@@ -116,8 +122,11 @@ def add_moments(
     steps: float,
     sums: NDArray[np.int64],  # out
 ) -> None:
-    """Add everybody's u u', shape (K·(K + 1)/2,), packed as `symmetric` says. Bound: share · radius²."""
-    row = np.empty(U.shape[1])
+    """Add u u' of everybody's first K factors, shape (K·(K + 1)/2,), packed as `symmetric` says.
+
+    Bound: share · radius². K follows from the shape of sums.
+    """
+    row = np.empty(min(_side(len(sums)), U.shape[1]))
     for i in range(start, stop):
         copy_clipped(U, i, radius, row)
         scale, place = valid_share(shares, i) * steps, 0
@@ -141,12 +150,12 @@ def add_item_moments(
     steps: float,
     sums: NDArray[np.int64],  # out
 ) -> None:
-    """Add weighted u u' to the items, shape (n_items, K·(K + 1)/2), packed as `symmetric` says.
+    """Add weighted u u' of people's first K factors to the items, shape (n_items, K·(K + 1)/2), packed likewise.
 
     Bound: share · radius².
     """
     indptr, items = rated
-    row = np.empty(U.shape[1])
+    row = np.empty(min(_side(sums.shape[1]), U.shape[1]))
     for i in range(start, stop):
         scale = weight_normalizer(rated, weights, i) * valid_share(shares, i) * steps
         if not scale > 0.0:

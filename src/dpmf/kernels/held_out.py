@@ -38,7 +38,8 @@ class HeldOutSettings(NamedTuple):
     Attributes:
         mean: what every prediction starts from.
         ridge_b, ridge_u: penalties on a person's bias and factors.
-        length: if above 0, factors are only a first guess: they are scaled to this length, and do not predict.
+        length: if above 0, factors that are summed are only a first guess: they are scaled to this length, and do not
+            predict.
         clip: where residuals are cut off.
         radius: the longest factors.
         height: the factor that stands for the bias.
@@ -142,8 +143,9 @@ def add_held_out_residuals(
 ) -> None:
     """Add weighted, clipped residuals times (u, height) to the items, shape (n_items, K + 1).
 
-    Bound: share · clip · sqrt(radius² + height²). With sums of shape (n_items, 1), residuals are only added times
-    height, whatever K is. Bound: share · clip · height.
+    Bound: share · clip · sqrt(radius² + height²). u are a person's first K factors, as many as the shape of sums says;
+    others take part in the fit alone. With sums of shape (n_items, 1), residuals are only added times height. Bound:
+    share · clip · height.
 
     Args:
         counted: the ratings that count.
@@ -195,7 +197,11 @@ def add_held_out_residuals(
                 for k in range(added):
                     row[k] = solution[k] - G[one, k] * residual
                 if settings.length > 0.0:
-                    residual = e - (total - e) / (max(end - first - 1, 0) + settings.ridge_b)
+                    if added == width:
+                        residual = e - (total - e) / (max(end - first - 1, 0) + settings.ridge_b)
+                    else:
+                        for k in range(added):
+                            residual += Z[one, k] * row[k]
                     rescale(row, settings.length)
                 clip_norm(row, settings.radius)
                 if not abs(residual) < np.inf:
@@ -215,19 +221,28 @@ def add_held_out_residuals_reference(
     V: NDArray[Any],
     c: NDArray[Any],
     settings: HeldOutSettings,
+    added: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return what one person with valid ratings adds, before truncation and for steps = 1: one fit per rating."""
+    """Return what one person with valid ratings adds, before truncation and for steps = 1: one fit per rating.
+
+    Args:
+        items, values, weights, share, V, c, settings: as above.
+        added: how many factors are summed; None for all of them.
+    """
     width = V.shape[1]
+    added = width if added is None else added
     w = weights[items] / np.sqrt(np.sum(weights[items] ** 2))
     Z, e = np.c_[V[items].astype(np.float64), np.ones(len(items))], values - settings.mean - c[items]
     ridges = np.diag([settings.ridge_u] * width + [settings.ridge_b])
-    full = np.zeros((len(c), width + 1))
+    full = np.zeros((len(c), added + 1))
     for place, j in enumerate(items):
         others = np.arange(len(items)) != place
         u = np.linalg.solve(Z[others].T @ Z[others] + ridges, Z[others].T @ e[others])
-        residual, row = e[place] - Z[place] @ u, u[:width]
+        residual, row = e[place] - Z[place] @ u, u[:added]
         if settings.length > 0:
-            residual = e[place] - e[others].sum() / (others.sum() + settings.ridge_b)
+            residual += Z[place, :added] @ row
+            if added == width:
+                residual = e[place] - e[others].sum() / (others.sum() + settings.ridge_b)
             row = row * settings.length / max(float(np.linalg.norm(row)), 1e-300)
         row = clip_norm_reference(row, settings.radius)
         full[j] = share * w[place] * np.clip(residual, -settings.clip, settings.clip) * np.append(row, settings.height)

@@ -27,12 +27,14 @@ from dpmf.privacy.events import Event
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import Verdict, deviation, verify
+from dpmf.ratings.features import features_of, traits_of
 
 _REBUILT = "they are those of the plan of its method, and account for everything in the release"
 _OLDER = (
     "the plan of its method was not rebuilt, because an older version of dpmf wrote the release, or somebody removed "
     "the record of it: without a signature, the release is as trustworthy as whoever gave it to you"
 )
+_TRAIT_ROUNDING = 1e-5  # of the largest, which float32 may lose
 _OFF_GRID, _ROUNDING = 1e-4, 2.0**-50  # of a step; what dividing by the steps may lose
 _HEADCOUNT = "number of users"
 _FOUND = ("n_factors", "head")  # what a run may make other numbers of: compared with the tensors
@@ -81,6 +83,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     settings = {name: value for name, value in {**configuration, **record.given}.items() if name != "method"}
     expected = method.expected(settings, release, record)
     differences = (
+        _other_traits(release),
         _unlike_crowd(stated, record.crowd),
         deviation(_own_events(release, continues=continues), expected.events),
         _other_tensors(release, expected.shape),
@@ -99,8 +102,9 @@ def _own_events(release: Release, *, continues: bool) -> Sequence[Event]:
 
 def _other_tensors(release: Release, shape: Shape) -> str | None:
     """Return which tensor no event accounts for."""
-    if release.n_factors not in shape.n_factors:
-        return f"items have {release.n_factors} factors, and its method releases {_shown(shape.n_factors)}"
+    n_factors = release.n_factors - release.learnt.traits
+    if n_factors not in shape.n_factors:
+        return f"items have {n_factors} factors, and its method releases {_shown(shape.n_factors)}"
     lo, hi = release.scale.lo, release.scale.hi
     if release.mean not in (release.scale.middle, min(max(0.0, lo), hi)):
         return f"predictions start from {release.mean!r}, and no method releases what they start from"
@@ -114,6 +118,19 @@ def _other_tensors(release: Release, shape: Shape) -> str | None:
     if release.ranking is not None and shape.n_ranked is not None and len(release.ranking.items) not in shape.n_ranked:
         return f"the head has {len(release.ranking.items)} items, and its method releases {_shown(shape.n_ranked)}"
     return None
+
+
+def _other_traits(release: Release) -> str | None:
+    """Return whether factors that are said to be public traits of the items are not what the list of items says."""
+    if not release.learnt.traits:
+        return None
+    traits = traits_of(features_of(release.items)).astype(np.float64)
+    found = release.item_factors[:, -release.learnt.traits :].astype(np.float64)
+    if traits.shape == found.shape:
+        size = float((found * traits).sum() / max(float((traits * traits).sum()), 1e-300))
+        if np.abs(found - size * traits).max() <= _TRAIT_ROUNDING * np.abs(found).max():
+            return None
+    return "factors that should be public traits of the items are not those of its list of items"
 
 
 def _other_headcount(release: Release, record: PlanRecord) -> str | None:
@@ -153,9 +170,10 @@ def _unlike_crowd(stated: dict[str, Any], crowd: Crowd | None) -> str | None:
 
 def _unlike_configuration(release: Release, stated: dict[str, Any], own: dict[str, Any]) -> str | None:
     """Return which size, or setting of the method, is not that of the configuration."""
-    found = release.n_factors if release.item_factors.any() else 0  # a column of zeros says nothing
-    if stated.get("n_factors", found) not in (release.n_factors, found):
-        return f"items have {release.n_factors} factors, and {stated['n_factors']!r} by its configuration"
+    n_factors = release.n_factors - release.learnt.traits
+    found = n_factors if release.item_factors.any() else 0  # a column of zeros says nothing
+    if stated.get("n_factors", found) not in (n_factors, found):
+        return f"items have {n_factors} factors, and {stated['n_factors']!r} by its configuration"
     if release.ranking is not None and stated.get("head", len(release.ranking.items)) != len(release.ranking.items):
         return f"the head has {len(release.ranking.items)} items, and {stated['head']!r} by its configuration"
     protocol = {} if stated.get("method") in METHODS else {"method": own["method"]}

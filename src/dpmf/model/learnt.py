@@ -29,6 +29,7 @@ BEYOND = 3.0
 """Standard deviations of its noise above which a count is known to be more than noise."""
 _NUMBERS = ("factors", "rated", "popular")
 _MASKS = ("with_factors", "with_ratings")
+_TRAITS = "traits"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Learnt:
         with_factors: shape (n_items,), the items whose factors are known; None for all that have any.
         with_ratings: shape (n_items,), the items of which it is known how they are rated; None for all. A list by
             expected ratings has the others last.
+        traits: how many factors, the last ones, are public traits of the items, such as genres, rather than learnt:
+            everybody's taste for them is their own.
         is_recorded: whether the run that made the release compared it with its noise. If not, everything that is not 0
             counts: without noise that is right, and else it is not known better.
     """
@@ -55,6 +58,7 @@ class Learnt:
     popular: int | None = None
     with_factors: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
     with_ratings: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
+    traits: int = 0
     is_recorded: bool = True
 
     @classmethod
@@ -78,11 +82,11 @@ class Learnt:
     @classmethod
     def from_json(cls, record: Any, n_items: int, pairs: int) -> Learnt:
         """Return what `record` returned, or raise ValueError."""
-        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, *_MASKS}:
+        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, *_MASKS, _TRAITS}:
             raise ValueError("the record of what was learnt is damaged")
-        numbers = {name: record.get(name) for name in _NUMBERS}
+        numbers = {name: record.get(name) for name in _NUMBERS} | {_TRAITS: record.get(_TRAITS, 0)}
         for name, number in numbers.items():
-            if not (type(number) is int and number >= 0) and (number is not None or name == "factors"):
+            if not (type(number) is int and number >= 0) and (number is not None or name in ("factors", _TRAITS)):
                 raise ValueError(f"{name}={number!r} in the record of what was learnt should be a whole number")
         masks = {name: _unpacked(record[name], n_items) for name in _MASKS if name in record}
         return cls(n_items, pairs=pairs, **numbers, **masks)  # type: ignore[arg-type]
@@ -90,6 +94,8 @@ class Learnt:
     def record(self) -> dict[str, Any]:
         """Return what is written down: all but what tensors show."""
         found: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
+        if self.traits:
+            found[_TRAITS] = self.traits
         for name in _MASKS:
             if (mask := getattr(self, name)) is not None:
                 found[name] = base64.b64encode(np.packbits(mask).tobytes()).decode()
@@ -97,13 +103,13 @@ class Learnt:
 
     def to_json(self) -> dict[str, Any]:
         """Return what a report has."""
-        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS)}
+        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS, _TRAITS)}
         return {**numbers, "lack": self.lack}
 
     @property
     def is_personal(self) -> bool:
-        """Whether anything is known of how tastes differ."""
-        return self.factors > 0 or self.pairs > 0
+        """Whether anything is known of how tastes differ, or items have traits that one's own may go by."""
+        return self.factors > 0 or self.pairs > 0 or self.traits > 0
 
     @property
     def lack(self) -> str | None:
@@ -130,6 +136,8 @@ class Learnt:
                 said.append(
                     f"the {what} of {number or 'none':{',' if number else ''}} of {self.n_items:,} items{share}"
                 )
+        if self.traits:
+            said.append(f"and tastes go by {_number(self.traits, 'public trait')} of items")
         return ", ".join(said)
 
 

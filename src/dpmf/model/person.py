@@ -149,7 +149,7 @@ class Person:
         if release.ranking is not None:
             if len(release.ranking.restrict(self.owned).items):
                 return "pairs"
-        elif release.learnt.factors and self.factors.any():
+        elif (release.learnt.factors or release.learnt.traits) and self.factors.any():
             return "factors"
         elif release.predicts_ratings and np.ptp(release.item_biases) > 0:
             return "nothing" if release.learnt.rated == 0 else "ratings"

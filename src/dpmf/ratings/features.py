@@ -9,10 +9,13 @@ Lists of items are public, so these numbers cost no privacy. Where there is noth
 (6, 4)
 >>> features_of(Items.of(range(6))).shape
 (6, 0)
+>>> traits_of(features_of(films, least=3)).shape
+(6, 4)
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 
@@ -27,6 +30,7 @@ _LEAST_DATED = 0.5  # of the titles, or years say more about how a list was made
 _YEAR = re.compile(r"\((1[89]\d\d|20\d\d)\)\s*$")
 _DEGREES = 3  # of a polynomial in the year
 _FARTHEST = 3.0  # standard deviations: a few very old items do not bend it
+_MOST_TRAITS = 32  # everybody's fit takes time with the cube of their number
 
 
 def features_of(catalogue: Items, least: int = LEAST_ITEMS) -> NDArray[np.float64]:
@@ -43,6 +47,20 @@ def features_of(catalogue: Items, least: int = LEAST_ITEMS) -> NDArray[np.float6
     columns -= columns.mean(axis=0)
     spreads = columns.std(axis=0)
     return np.asarray(columns[:, spreads > 0] / spreads[spreads > 0])
+
+
+def traits_of(features: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return features as factors of items that nobody has to measure, shape (n_items, C); squared lengths have mean 1.
+
+    Of many features these are the directions in which items differ most.
+    """
+    n_items, n_features = features.shape
+    if not n_features:
+        return np.zeros((n_items, 0), np.float32)
+    if n_features > _MOST_TRAITS:
+        _, basis = np.linalg.eigh(features.T @ features)  # ascending
+        features = features @ basis[:, : -_MOST_TRAITS - 1 : -1]
+    return np.asarray(features / math.sqrt(float(np.square(features).sum()) / n_items), np.float32)
 
 
 def _genres(catalogue: Items, least: int) -> list[NDArray[np.float64]]:

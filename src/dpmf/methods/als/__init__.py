@@ -313,19 +313,19 @@ class ALS(CertifiedMethod):
             numbers = public.ridge, public.plan.confidence
             recorded = {**configuration, LEARNT: public.learnt().record()}
             return implicit_release(catalogue, public.V, public.c, *numbers, recorded, guarantee)
-        bias, factors = public.ridge
+        bias, penalty = public.ridge
         learnt = public.learnt()
         release = Release(
             items=catalogue,
             scale=scale,
             mean=public.mean,
-            item_factors=public.V,
+            item_factors=public.item_factors,
             item_biases=public.c,
-            ridge=Ridge(bias=bias, factors=factors),
+            ridge=Ridge(bias=bias, factors=penalty),
             configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
-        orders = learnt.factors > 0 or bool(learnt.rated and np.ptp(public.c) > 0)
+        orders = learnt.is_personal or bool(learnt.rated and np.ptp(public.c) > 0)
         return release if orders else by_popularity(release, public.counts)
 
 

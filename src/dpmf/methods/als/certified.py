@@ -33,6 +33,7 @@ from dpmf.methods.certified.script import within_reach
 from dpmf.methods.units import unit_of
 from dpmf.model.learnt import BEYOND, Learnt
 from dpmf.ratings import Scale
+from dpmf.ratings.features import traits_of
 from dpmf.streams import stream_key
 
 Array = NDArray[np.float64]
@@ -50,6 +51,8 @@ _GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as
 _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if those of items are given
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
+_TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
+_LEAST_TRAIT_GAIN = 4.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
 
 
@@ -62,6 +65,7 @@ class Before(NamedTuple):
         with_factors: shape (n_items,), the items whose factors it knew.
         with_ratings: shape (n_items,), those of which it knew how they are rated.
         n_known: how many factors it knew.
+        with_traits: whether traits of items told something.
     """
 
     factors: Array
@@ -69,6 +73,7 @@ class Before(NamedTuple):
     with_factors: NDArray[np.bool_]
     with_ratings: NDArray[np.bool_]
     n_known: int
+    with_traits: bool
 
 
 @dataclass(eq=False)
@@ -95,6 +100,7 @@ class PublicALS:
         scale, n_items = self.scale, self.plan.n_items
         self.mean, self.unit = scale.middle, unit_of(scale)
         self.features = self.features if self.features.size else np.zeros((n_items, 0))
+        self._traits, self._traits_tell = traits_of(self.features), False
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)
@@ -140,7 +146,7 @@ class PublicALS:
     @property
     def script(self) -> ALSScript:
         """What may be asked, where people answer for themselves."""
-        return ALSScript(self.plan, self.scale)
+        return ALSScript(self.plan, self.scale, self._traits)
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
@@ -153,13 +159,24 @@ class PublicALS:
         return self._fit(self.V, self._user_ridge if stage.round == self.plan.n_rounds - 1 else _EARLY_RIDGE)
 
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
-        bias, factors = self._bias_penalty, self._penalty(penalty)
+        ridges = self._bias_penalty, self._penalty(penalty)
         c, reached = (within_reach(one, self.unit) for one in (self.c, V))
-        return RidgeFit(self.mean, c, np.ascontiguousarray(reached), bias, factors, length)
+        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits, self._trait_size(ridges[1]))
+
+    def _trait_size(self, penalty: float) -> float:
+        """Return by what to multiply traits, so that tastes for them are held down as they should be; 0 without any."""
+        return _TASTE_SD * self.unit * math.sqrt(penalty) / self.error if self._traits_tell else 0.0
+
+    @property
+    def item_factors(self) -> Floats:
+        """The factors of items to release: those measured or given, and then traits."""
+        size = np.float32(self._trait_size(self.ridge[1]))
+        return np.hstack([self.V, self._traits * size]) if size else self.V
 
     def start_from(self, before: Before) -> None:
         """Start from an earlier release, with as many factors: what is measured are differences from it."""
         self._before, self._level_known = before, bool(before.biases.any())
+        self._traits_tell = before.with_traits
         self.c[:] = before.biases
         self._choose_factors()
 
@@ -191,7 +208,8 @@ class PublicALS:
         self._totals_noise = np.array(tensors.get("noise of totals", self.totals))  # not known of older runs
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
-        self._level_known = bool(np.isfinite(self._biases.variance).any()) and self._has_level()
+        known = bool(np.isfinite(self._biases.variance).any())
+        self._level_known, self._traits_tell = known and self._has_level(), known and self._have_telling_traits()
         self._factors = Estimate(*np.array(tensors["factors"]))
 
     def _measure_popularity(self) -> Conversation:
@@ -302,7 +320,7 @@ class PublicALS:
         gains = _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN
         likely = before + moved.shrunk(self.popularity, self._bias_sampling, *gains, features)
         self.c = likely[:, 0].astype(np.float32)
-        self._level_known = self._has_level()
+        self._level_known, self._traits_tell = self._has_level(), self._have_telling_traits()
 
     @property
     def _bias_sampling(self) -> Array:
@@ -312,6 +330,15 @@ class PublicALS:
         """Return whether more is known of the biases than how items differ."""
         known = self._before is not None and self._before.biases.any()
         return bool(known or self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
+
+    def _have_telling_traits(self) -> bool:
+        """Return whether traits say more about biases than chance would: then people's tastes go by them, too."""
+        if self._before is not None:
+            return self._before.with_traits
+        if not self._traits.shape[1]:
+            return False
+        gain = self._biases.predicted_gain(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN, self.features)
+        return gain > _LEAST_TRAIT_GAIN
 
     def learnt(self) -> Learnt:
         """Return what stands out from the noise."""
@@ -326,6 +353,8 @@ class PublicALS:
             with_factors = with_factors | self._before.with_factors
             with_ratings = with_ratings | self._before.with_ratings
             n_factors = max(n_factors, self._before.n_known)
+        if self._traits_tell:
+            with_factors = with_factors | self._traits.any(axis=1)
         return Learnt(
             n_items=self.plan.n_items,
             factors=n_factors,
@@ -334,6 +363,7 @@ class PublicALS:
             popular=int(np.count_nonzero(popular)),
             with_factors=np.asarray(with_factors) if self.V.any() else None,
             with_ratings=np.asarray(with_ratings),
+            traits=self._traits.shape[1] if self._traits_tell else 0,
         )
 
     def _factors_beyond_noise(self) -> NDArray[np.bool_]:

@@ -63,12 +63,13 @@ def before_of(start: Release, catalogue: Items) -> Before:
         with_factors[known] = has[places[known]]
     rated = np.full(len(start.items), bool(learnt.rated)) if learnt.with_ratings is None else learnt.with_ratings
     with_ratings[known] = rated[places[known]]
-    return Before(factors, biases, with_factors, with_ratings, learnt.factors if known.any() else 0)
+    n_known = learnt.factors if known.any() else 0
+    return Before(factors, biases, with_factors, with_ratings, n_known, learnt.traits > 0)
 
 
 def n_factors_of(start: Release) -> int:
     """Return how many factors there are to go on from: none if no more than noise is known of any."""
-    return start.n_factors if start.learnt.factors else 0
+    return start.n_factors - start.learnt.traits if start.learnt.factors else 0
 
 
 def digest_of_release(start: Release) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.engine.grid import checksum_of
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
@@ -46,6 +47,9 @@ class RidgeFit:
         V: factors of items, shape (n_items, K).
         ridge_b, ridge_u: penalties on a person's bias and factors.
         length: if above 0, factors are only a first guess: they get this length, and do not predict.
+        n_traits: how many of the factors, the last ones, are public traits of the items: people fit their own taste to
+            them as well, but are not asked about it.
+        trait_size: by what traits are multiplied.
     """
 
     mean: float
@@ -54,11 +58,28 @@ class RidgeFit:
     ridge_b: float
     ridge_u: float
     length: float = 0.0
+    n_traits: int = 0
+    trait_size: float = 0.0
+
+    @classmethod
+    def with_traits(
+        cls, mean: float, c: Floats, V: Floats, ridges: tuple[float, float], length: float, traits: Floats, size: float
+    ) -> RidgeFit:
+        """Return what people fit to if items have traits of this size beside V; with a size of 0 they have none."""
+        if not size or not traits.shape[1]:
+            return cls(mean, c, np.ascontiguousarray(V), *ridges, length)
+        beside = np.hstack([V, traits * np.float32(size)])
+        return cls(mean, c, beside, *ridges, length, traits.shape[1], size)
 
     @property
     def n_factors(self) -> int:
-        """K."""
+        """K, traits included."""
         return int(self.V.shape[1])
+
+    @property
+    def n_asked(self) -> int:
+        """Of how many factors people may be asked: of all but traits."""
+        return self.n_factors - self.n_traits
 
     @property
     def unit(self) -> float:
@@ -72,9 +93,10 @@ class RidgeFit:
         solve_people(rated.csr, first, last, self.V, self.c, self.mean, penalties, b, U)
         if self.length > 0:
             with np.errstate(all="ignore"):  # a warning would tell of a person
-                lengths = np.linalg.norm(U[first:last], axis=1, keepdims=True)
+                guessed = U[first:last, : self.n_asked]
+                lengths = np.linalg.norm(guessed, axis=1, keepdims=True)
                 scales = np.where(lengths > 0, self.length / np.maximum(lengths, 1e-30), 0.0)
-                U[first:last] *= scales.astype(np.float32)
+                guessed *= scales.astype(np.float32)
 
     def squared_errors(self, rated: Rated, first: int, last: int, fitted: Fitted) -> float:
         """Return the squared errors of people first..last-1, summed."""
@@ -84,7 +106,7 @@ class RidgeFit:
         """Return whether everybody's bias and factors come out the same."""
         if not isinstance(other, RidgeFit):
             return False
-        numbers = [(one.mean, one.ridge_b, one.ridge_u, one.length) for one in (self, other)]
+        numbers = [(one.mean, one.ridge_b, one.ridge_u, one.length, one.n_traits) for one in (self, other)]
         return numbers[0] == numbers[1] and np.array_equal(self.c, other.c) and np.array_equal(self.V, other.V)
 
 
@@ -122,7 +144,7 @@ class Residuals(Question):
 
     @property
     def _n_summed(self) -> int:
-        return 0 if self.alone else self.fit.n_factors
+        return 0 if self.alone else self.fit.n_asked
 
     def add(self, people: People, fitted: Fitted | None, first: int, last: int, steps: float, sums: Integers) -> None:
         """Add residuals times factors to sums (out); every rating is predicted from the person's others."""
@@ -151,7 +173,7 @@ class Moments(Question):
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the sum: triangles of symmetric matrices."""
-        K = self.fit.n_factors
+        K = self.fit.n_asked
         triangle = K * (K + 1) // 2
         return (triangle,) if self.weights is None else (len(self.fit.V), triangle)
 
@@ -182,10 +204,12 @@ class ALSScript(Script):
     Attributes:
         plan: what they release.
         scale: of ratings.
+        traits: public traits of the items, shape (n_items, C); see `dpmf.ratings.features.traits_of`.
     """
 
     plan: ALSPlan
     scale: Scale
+    traits: Floats
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -210,7 +234,8 @@ class ALSScript(Script):
         length = Told("length", "<f8", (1,), least=0.0)
         unit = unit_of(self.scale)
         items = numbers("c", (n_items,), unit), numbers("V", (n_items, K), unit)
-        return weights, penalties("ridges", 2, unit), length, *items
+        size = (Told("trait size", "<f8", (1,), least=0.0),) if self.traits.shape[1] else ()
+        return weights, penalties("ridges", 2, unit), length, *size, *items
 
     def questions(self, releases: Sequence[str], told: Mapping[str, NDArray[Any]]) -> tuple[Question, ...]:
         """Return the questions of a round."""
@@ -223,7 +248,9 @@ class ALSScript(Script):
         if what in (POPULARITY, WEIGHTS):
             return Counts(what, weights)
         ridge_b, ridge_u = told["ridges"].tolist()
-        fit = RidgeFit(self.scale.middle, told["c"], told["V"], ridge_b, ridge_u, number(told, "length"))
+        size = number(told, "trait size") if self.traits.shape[1] else 0.0
+        items = self.scale.middle, told["c"], told["V"]
+        fit = RidgeFit.with_traits(*items, (ridge_b, ridge_u), number(told, "length"), self.traits, size)
         if what == MOMENTS:
             return Moments(what, fit, RADIUS, weights if self.plan.per_item else None)
         return Residuals(what, weights, fit, clip_of(self.scale), RADIUS, self._height(what), alone=what == BIASES)
@@ -241,7 +268,9 @@ class ALSScript(Script):
         assert isinstance(last, Residuals)
         fit = last.fit
         ridges, length = np.array([fit.ridge_b, fit.ridge_u]), np.array([fit.length])
-        return {"weights": last.weights, "ridges": ridges, "length": length, "c": fit.c, "V": fit.V}
+        size = {"trait size": np.array([fit.trait_size])} if self.traits.shape[1] else {}
+        V = np.ascontiguousarray(fit.V[:, : fit.n_asked])
+        return {"weights": last.weights, "ridges": ridges, "length": length, **size, "c": fit.c, "V": V}
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
@@ -250,6 +279,7 @@ class ALSScript(Script):
             "radius": RADIUS,
             "height": self._height(FACTORS),
             "mean": self.scale.middle,
+            **({"traits": f"{checksum_of((self.traits,)):08x}"} if self.traits.shape[1] else {}),
         }
 
 

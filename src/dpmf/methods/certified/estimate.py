@@ -92,10 +92,18 @@ class Estimate:
         likely, variance = self.trends(popularity, sampling, least_trend_gain), self.variance + sampling
         if features is not None and features.shape[1]:
             columns = zip((self.value - likely).T, variance.T, strict=True)
-            likely += np.stack([_predicted(features, column, noise) for column, noise in columns], axis=1)
+            likely += np.stack([_predicted(features, column, noise)[0] for column, noise in columns], axis=1)
         deviations = self.value - likely
         spreads = _spreads(deviations, variance, least_gain)
         return np.asarray(likely + deviations * spreads / (spreads + variance))
+
+    def predicted_gain(self, popularity: Array, sampling: Array, least_trend_gain: float, features: Array) -> float:
+        """Return how much likelier, by the logarithm, the first column is with what features predict than without.
+
+        The arguments are those of `shrunk`.
+        """
+        deviations = self.value - self.trends(popularity, sampling, least_trend_gain)
+        return _predicted(features, deviations[:, 0], (self.variance + sampling)[:, 0])[1]
 
     def stands_out(
         self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float
@@ -117,8 +125,10 @@ class Estimate:
         return trends
 
 
-def _predicted(features: Array, deviations: Array, noise: Array) -> Array:
-    """Return what features predict of deviations with noise of different sizes; 0 if it may be chance.
+def _predicted(features: Array, deviations: Array, noise: Array) -> tuple[Array, float]:
+    """Return what features predict of deviations with noise of different sizes, 0 if it may be chance; and the gain.
+
+    The gain is how much likelier deviations are with the prediction than without, by the logarithm.
 
     The prediction is linear, with normal coefficients, and what it leaves over is normal. Both variances are the
     likeliest ones given all deviations (empirical Bayes), so that features that say little have little influence.
@@ -138,7 +148,8 @@ def _predicted(features: Array, deviations: Array, noise: Array) -> Array:
         without, found = max(without, alone), int(gains.argmax())
         if gains[found] > best:
             best, coefficients = float(gains[found]), basis @ (_STRENGTHS[found] * pulls / damped[found])
-    return np.asarray(scaled @ coefficients) if best > without + _LEAST_PREDICTED_GAIN else np.zeros(len(deviations))
+    gain = best - without
+    return np.asarray(scaled @ coefficients) if gain > _LEAST_PREDICTED_GAIN else np.zeros(len(deviations)), gain
 
 
 def _spreads(deviations: Array, variance: Array, least_gain: float) -> Array:

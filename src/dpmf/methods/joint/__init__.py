@@ -197,5 +197,5 @@ class Joint(CertifiedMethod):
 
 def combined(rated: Release, ranked: Release, configuration: Mapping[str, Any]) -> Release:
     """Return one release of a rating model and a ranking."""
-    found = {"n_factors": rated.n_factors, "head": ranked.configuration["head"]}
+    found = {"n_factors": rated.n_factors - rated.learnt.traits, "head": ranked.configuration["head"]}
     return replace(with_columns(rated), ranking=ranked.ranking, configuration={**configuration, **found})
