@@ -197,11 +197,12 @@ def test_a_group_is_liked_as_much_as_its_best_item() -> None:
     people = [
         [(0, 3.0), (1, 4.0), (2, 5.0), (3, 5.0)],
         [(1, 2.5), (4, 3.5), (5, 5.0)],
+        [(0, 3.0), (1, 4.0), (2, 4.5), (4, 2.5), (5, 3.5)],  # three groups, two of them by two items
         [(3, 5.0)],
         [(0, 5.0), (2, 5.0)],
     ]
     expected = np.zeros(3)
-    for rated in people[:2]:
+    for rated in people[:3]:
         items, values = (np.array(one) for one in zip(*rated, strict=True))
         kept = places[items] >= 0
         expected += group_pairs_reference(values[kept], places[items[kept]], 3, *RAMP[:2])

@@ -20,8 +20,8 @@ _RESTS_ON = (
     "Memory and time are rough: from the sizes above and what other data took on two threads of another machine.",
 )
 _FROM_FILE = (
-    "The number of ratings follows from the size of the file, and memory and time from that: they are for the holder of "
-    "the data, as no noise hides them."
+    "The number of ratings follows from the size of the file, and memory and time from that: they are for the holder "
+    "of the data, as no noise hides them."
 )
 _ELSEWHERE = (
     "Other data may be worse for the same epsilon times people: on Book-Crossing at epsilon 20, als lost 0.02 to the "
