@@ -11,13 +11,14 @@ import pytest
 
 from dpmf import ALS, Budget, Release
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.errors import InvalidArgument
+from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods.als.continued import CONTINUES, before_of, n_factors_of
 from dpmf.methods.verification import verify_release
 from dpmf.model import EpochRecord
 from dpmf.model.person import fold_in_many
 from dpmf.privacy import Guarantee
 from dpmf.privacy.guarantee import PERSONAL
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.synthetic import make
 
@@ -92,6 +93,17 @@ def test_the_guarantee_rests_on_what_either_of_the_two_rests_on(first: Release) 
     assert both.personal
     assert both.assumptions == (*alone.assumptions, "Ids are public.", PERSONAL)  # each once
     assert Guarantee.from_json(both.to_json()) == both
+
+
+def test_more_than_can_be_accounted_for_is_refused_before_it_is_spent(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, tmp_path: Path
+) -> None:
+    ledger, new = Ledger(tmp_path / "ledger", Budget.recorded(math.inf, 1e-6, "user", "add-remove")), halves[1]
+    plan = ALS(budget=Budget(45.0), n_factors=0).plan_of(new.catalogue, new.scale)
+    large = replace(first, guarantee=Guarantee.certified_by(*plan.guaranteed(), releases=["item factors"]))
+    with pytest.raises(BudgetExceeded, match="epsilon=45 after the earlier 45 is more than can be accounted for"):
+        ALS(budget=Budget(45.0)).fit(new, start=large, ledger=ledger)
+    assert not ledger.entries()
 
 
 @pytest.mark.parametrize("stated", [{"epsilon": 0.1}, {"delta": 1e-3}, {"users": 2718}], ids=["cost", "delta", "more"])
