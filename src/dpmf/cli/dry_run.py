@@ -19,6 +19,10 @@ _RESTS_ON = (
     "No rating was read, nothing was entered in a ledger, and nothing was released.",
     "Memory and time are rough: from the sizes above and what other data took on two threads of another machine.",
 )
+_FROM_FILE = (
+    "The number of ratings follows from the size of the file, and memory and time from that: they are for the holder "
+    "of the data, as no noise hides them."
+)
 _ELSEWHERE = (
     "Other data may be worse for the same epsilon times people: on Book-Crossing at epsilon 20, als lost 0.02 to the "
     "per-user mean. Try it on public ratings that are like yours."
@@ -34,7 +38,7 @@ def run_dry(
     ledger_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Print what to expect of a run, made from options, the list of items and what is declared beside DATA."""
+    """Print what to expect of a run: of options, the list of items, what is declared beside DATA, and its size."""
     from dpmf.methods.als.implicit import NO_RATINGS
     from dpmf.ratings.location import locate
     from dpmf.runs.estimate import estimate
@@ -90,7 +94,7 @@ def _print(found: Estimate, method: Method, ledger: dict[str, Any] | None, *, fr
         say("What it could find depends on how many people there are: if that is public, say --users-about", "yellow")
     else:
         _print_learnt(found)
-    for line in _RESTS_ON:
+    for line in (*_RESTS_ON, *([_FROM_FILE] if from_file else [])):
         say(line, "dim")
 
 

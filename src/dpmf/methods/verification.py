@@ -63,7 +63,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
         return _too_few_numbers(release, stated.get("method")), None
     record = PlanRecord.from_json(stated.pop(PLAN))
     continues = CONTINUES in stated
-    for told in (LEARNT, CONTINUES):  # what it says of itself, and of others, which no event could confirm
+    for told in (LEARNT, CONTINUES):  # what it says of itself, which no event could confirm, and of an earlier release
         stated.pop(told, None)
     configuration = dict(stated if record.of is None else record.of)
     name = str(configuration.get("method"))
@@ -86,6 +86,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
         _other_traits(release),
         _unlike_crowd(stated, record.crowd),
         deviation(_own_events(release, continues=continues), expected.events),
+        _other_start(release) if continues else None,
         _other_tensors(release, expected.shape),
         _other_headcount(release, record),
     )
@@ -98,6 +99,16 @@ def _own_events(release: Release, *, continues: bool) -> Sequence[Event]:
     if continues and len(guarantee.own_events()) == len(guarantee.events):
         raise InvalidArgument("it starts from an earlier release, and states no event of that")
     return guarantee.own_events() if continues else guarantee.events
+
+
+def _other_start(release: Release) -> str | None:
+    """Return in what the record of an earlier release differs from the events that are stated of it."""
+    record, guarantee = release.configuration[CONTINUES], release.guarantee
+    if set(record) != {"digest", "epsilon", "delta"}:
+        return "the record of the release that it starts from is damaged"
+    epsilon, delta = float(record["epsilon"]), float(record["delta"])
+    verdict = verify(replace(guarantee, epsilon=epsilon, delta=delta, events=guarantee.earlier_events()))
+    return None if verdict.ok else f"of the release that it starts from, {verdict.reason}"
 
 
 def _other_tensors(release: Release, shape: Shape) -> str | None:

@@ -129,17 +129,38 @@ class Guarantee:
         """Return the events of the run itself, without those of a release that it started from."""
         return tuple(event for event in self.events if not event.what.startswith(EARLIER))
 
+    def earlier_events(self) -> tuple[Event, ...]:
+        """Return the events of a release that the run started from, as that release names them."""
+        found = [event for event in self.events if event.what.startswith(EARLIER)]
+        return tuple(replace(event, what=event.what.removeprefix(EARLIER)) for event in found)
+
     def after(self, earlier: Guarantee) -> Guarantee:
         """Return the guarantee of this and an earlier release together, for whoever is in the data of both.
 
-        The earlier events come first, under names that say so.
+        The earlier events come first, under names that say so. It rests on whatever either of them rests on.
+
+        Raises:
+            BudgetExceeded: together they cost more than can be accounted for at this delta.
         """
         assert self.delta is not None
         assert self.neighbours is not None
         before = tuple(replace(one, what=f"{EARLIER}{one.what}") for one in earlier.events)
         events = (*before, *self.events)
-        epsilon = rounded_up(epsilon_of(events, self.delta, neighbours=self.neighbours))
-        return replace(self, epsilon=epsilon, events=events, certified=self.certified and earlier.certified)
+        epsilon = epsilon_of(events, self.delta, neighbours=self.neighbours)
+        if not math.isfinite(epsilon):
+            raise BudgetExceeded(
+                f"epsilon={self.epsilon:g} after the earlier {earlier.epsilon:g} is more than can be accounted for at "
+                f"delta={self.delta:g}: ask for a smaller epsilon, or train on all ratings"
+            )
+        return replace(
+            self,
+            epsilon=rounded_up(epsilon),
+            events=events,
+            assumptions=tuple(dict.fromkeys((*self.assumptions, *earlier.assumptions))),
+            certified=self.certified and earlier.certified,
+            seeded=self.seeded or earlier.seeded,
+            personal=self.personal or earlier.personal,
+        )
 
     @classmethod
     def paper(

@@ -1,7 +1,8 @@
 """What a certified run would cost and could find, from public facts alone: no rating is read, and nothing is spent.
 
 The plan of the run says what would be released, with how much noise. What that is good for was measured on public
-ratings, and depends most on epsilon times the number of people.
+ratings, and depends most on epsilon times the number of people. Only how much memory and time a run takes may follow
+from the size of a file of ratings, for the holder of the data.
 
 >>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget

@@ -11,11 +11,14 @@ import pytest
 
 from dpmf import ALS, Budget, Release
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.errors import InvalidArgument
+from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods.als.continued import CONTINUES, before_of, n_factors_of
 from dpmf.methods.verification import verify_release
 from dpmf.model import EpochRecord
 from dpmf.model.person import fold_in_many
+from dpmf.privacy import Guarantee
+from dpmf.privacy.guarantee import PERSONAL
+from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
 from dpmf.ratings.synthetic import make
 
@@ -83,6 +86,37 @@ def test_it_is_certified_for_the_new_ratings_and_says_where_it_started(
     assert not verify_release(replace(release, guarantee=cheaper)).ok
 
 
+def test_the_guarantee_rests_on_what_either_of_the_two_rests_on(first: Release) -> None:
+    alone = first.guarantee
+    earlier = replace(alone, personal=True, assumptions=(*alone.assumptions, "Ids are public.", PERSONAL))
+    both = alone.after(earlier)
+    assert both.personal
+    assert both.assumptions == (*alone.assumptions, "Ids are public.", PERSONAL)  # each once
+    assert Guarantee.from_json(both.to_json()) == both
+
+
+def test_more_than_can_be_accounted_for_is_refused_before_it_is_spent(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, tmp_path: Path
+) -> None:
+    ledger, new = Ledger(tmp_path / "ledger", Budget.recorded(math.inf, 1e-6, "user", "add-remove")), halves[1]
+    plan = ALS(budget=Budget(45.0), n_factors=0).plan_of(new.catalogue, new.scale)
+    large = replace(first, guarantee=Guarantee.certified_by(*plan.guaranteed(), releases=["item factors"]))
+    with pytest.raises(BudgetExceeded, match="epsilon=45 after the earlier 45 is more than can be accounted for"):
+        ALS(budget=Budget(45.0)).fit(new, start=large, ledger=ledger)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize("stated", [{"epsilon": 0.1}, {"delta": 1e-3}, {"users": 2718}], ids=["cost", "delta", "more"])
+def test_a_release_tells_of_the_one_before_what_its_events_say(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, stated: dict[str, float]
+) -> None:
+    release = ALS(budget=Budget(1.0), n_epochs=1).fit(halves[1], start=first).release
+    record = {**release.configuration[CONTINUES], **stated}
+    verdict = verify_release(replace(release, configuration={**release.configuration, CONTINUES: record}))
+    assert not verdict.ok
+    assert "the release that it starts from" in verdict.reason
+
+
 def test_of_a_release_of_other_items_nothing_is_known(first: Release) -> None:
     others = Items.of([f"other {number}" for number in range(30)])
     before = before_of(first, others)
@@ -129,6 +163,7 @@ def test_what_cannot_be_started_from_is_refused(
     run = ALS(budget=Budget(1.0))
     refusals = [
         (run, earlier, "not certified"),  # its noise was seeded
+        (run, replace(first, guarantee=replace(first.guarantee, epsilon=0.5)), "contradicts itself: epsilon=0.5"),
         (run, replace(first, configuration={"method": "joint"}), "this one is of joint"),
         (run, replace(first, feedback="implicit"), "on implicit feedback"),
         (ALS(budget=Budget(1.0, neighbours="replace")), first, "neighbours='add-remove'"),

@@ -18,6 +18,7 @@ from dpmf.files import digest_of
 from dpmf.methods.als.certified import Before
 from dpmf.model import Release
 from dpmf.privacy import Budget
+from dpmf.privacy.verify import verify
 from dpmf.ratings import Items, Scale
 
 CONTINUES = "continues"
@@ -47,6 +48,9 @@ def check_release(start: Release, budget: Budget) -> None:
         ours, its = getattr(budget, name), getattr(guarantee, name)
         if ours != its:
             raise InvalidArgument(f"the release to start from has {name}={its!r}, this run {ours!r}: take the same")
+    verdict = verify(guarantee)
+    if not verdict.ok:
+        raise InvalidArgument(f"the release to start from contradicts itself: {verdict.reason}")
 
 
 def before_of(start: Release, catalogue: Items) -> Before:
@@ -75,7 +79,7 @@ def n_factors_of(start: Release) -> int:
 def digest_of_release(start: Release) -> str:
     """Return a digest of what is used of a release, and of what it cost."""
     tensors = b"".join(np.ascontiguousarray(one).tobytes() for one in (start.item_factors, start.item_biases))
-    facts = {"ids": list(start.items.ids), "guarantee": start.guarantee.to_json()}
+    facts = {"ids": list(start.items.ids), "guarantee": start.guarantee.to_json(), "learnt": start.learnt.record()}
     return sha256(tensors + digest_of(facts).encode()).hexdigest()[:32]
 
 

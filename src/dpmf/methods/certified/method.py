@@ -169,6 +169,8 @@ class CertifiedMethod(Method):
         more: dict[str, Any] = {"cap": facts.get("cap"), "caps_fits": self.caps_fits, "releases": self.releases}
         assumptions = [*self.assumptions(ratings.catalogue), *given.assumptions]
         terms = Terms.of(self.label, {**facts, **given.record}, assumptions, **more)
+        if given.before is not None:  # refused, if at all, before anything is spent
+            Guarantee.certified_by(*public.plan.guaranteed(), releases=self.releases).after(given.before)
         found = certify(public, ratings, terms, options)
         if given.before is not None:
             found = replace(found, guarantee=found.guarantee.after(given.before))
