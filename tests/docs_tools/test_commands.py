@@ -46,7 +46,8 @@ def test_commands_and_options_exist(page: Path) -> None:
     commands = [shlex.split(line, comments=True)[1:] for line in lines_of(page) if line.startswith("dpmf ")]
     assert commands
     for words in commands:
-        command, context = dpmf, click.Context(dpmf, info_name="dpmf")
+        command: click.Command = dpmf
+        context = click.Context(dpmf, info_name="dpmf")
         while isinstance(command, click.Group):
             found = command.get_command(context, words.pop(0))
             assert found is not None, words

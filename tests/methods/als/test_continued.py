@@ -120,7 +120,8 @@ def test_a_release_tells_of_the_one_before_what_its_events_say(
 def test_of_a_release_of_other_items_nothing_is_known(first: Release) -> None:
     others = Items.of([f"other {number}" for number in range(30)])
     before = before_of(first, others)
-    assert (before.n_known, before.with_ratings.any()) == (0, False)
+    assert before.n_known == 0
+    assert not before.with_ratings.any()
 
 
 def test_a_run_that_is_resumed_goes_on_from_the_same_release(
