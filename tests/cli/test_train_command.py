@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,10 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
         assert words in done.stderr
         assert not Path("none").exists()
     assert not Path("other.ledger").exists()
+    honest = Release.load("first")
+    plan = {**honest.configuration["plan"], "epsilon": 9.0}
+    replace(honest, configuration={**honest.configuration, "plan": plan}).save("forged")
+    forged = ("--continue", "forged", "--epsilon", 1, "--ledger", "data.ledger")
+    done = command("train", "new.csv", *read, *forged)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "--continue forged: the release contradicts itself" in done.stderr
