@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +219,10 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
     assert answer("verify", "second")["ok"]
     spent = answer("ledger", "data.ledger")["spent"]
     assert 2 < spent < 3
-    done = command(*line, "--epsilon", 0.5, "--ledger", "data.ledger")
+    Path("wishes.csv").write_text(f"{small_ratings.user_ids[0]},0.1\n")
+    done = command(*line, "--epsilon", 0.5, "--ledger", "data.ledger", "--user-budgets", "wishes.csv")
     assert "For whoever is in all that the ledger has: epsilon 2." in done.stdout
+    assert "Beside what the earlier release costs them, users pay an epsilon of 0.1 at least" in done.stdout
     refusals = {
         ("--epsilon", 1): "--continue needs --ledger FILE",
         (
@@ -241,3 +244,10 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
         assert words in done.stderr
         assert not Path("none").exists()
     assert not Path("other.ledger").exists()
+    honest = Release.load("first")
+    plan = {**honest.configuration["plan"], "epsilon": 9.0}
+    replace(honest, configuration={**honest.configuration, "plan": plan}).save("forged")
+    forged = ("--continue", "forged", "--epsilon", 1, "--ledger", "data.ledger")
+    done = command("train", "new.csv", *read, *forged)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "--continue forged: the release contradicts itself" in done.stderr

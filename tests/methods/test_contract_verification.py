@@ -17,6 +17,7 @@ from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.files import digest_of
 from dpmf.methods import ALS, EASE, METHODS, SGLD, Joint, ObjectivePerturbation
 from dpmf.methods.certified.planned import PLAN
+from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.objective.profiles import PROFILES, Profiles
 from dpmf.methods.verification import verify_release
 from dpmf.model import Release
@@ -24,6 +25,8 @@ from dpmf.model.ranking import Ranking
 from dpmf.privacy import Budget, Event, GaussianEvent, NormNoiseEvent, PoissonGaussianEvent
 from dpmf.privacy.accounting import epsilon_of
 from dpmf.privacy.guarantee import rounded_up
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
 from dpmf.ratings import Items, Ratings
 from dpmf.ratings.synthetic import make
 
@@ -192,11 +195,17 @@ def _is_sketch(forged: Forged) -> bool:
     return bool(forged.release.configuration["method"] == "sketch")
 
 
-def _headcount(forged: Forged, change: Callable[[float], float]) -> Release | None:
-    released = forged.release.configuration[PLAN]["released"]
+def _headcount(forged: Forged) -> Release:
+    """Return a number of users between two steps of the grid, whatever the noise was."""
+    released, guarantee = forged.release.configuration[PLAN]["released"], forged.release.guarantee
     if not released:
         return forged.with_record(released={"number of users": 123.0})
-    return forged.with_record(released={what: change(number) for what, number in released.items()})
+    ((what, number),) = released.items()
+    (event,) = (one for one in guarantee.events if one.what == what)
+    assert isinstance(event, GaussianEvent)
+    assert guarantee.neighbours is not None
+    step = 1 / Mechanism([event], Noise()).steps(what, Headcount(what).sensitivity(guarantee.neighbours))
+    return forged.with_record(released={what: number + 0.5 * step})
 
 
 FORGERIES: dict[str, Callable[[Forged], Release | None]] = {
@@ -229,8 +238,7 @@ FORGERIES: dict[str, Callable[[Forged], Release | None]] = {
     "one factor more than is said": lambda one: replace(
         _enlarged(one, 1), configuration={"n_factors": 0, **one.release.configuration}
     ),
-    "headcount altered": lambda one: _headcount(one, lambda number: number * 1.0001),
-    "headcount made up": lambda one: _headcount(one, lambda number: 1000 + 1 / 3),
+    "headcount altered": _headcount,
     "headcount left out": lambda one: (
         one.with_record(released={}) if one.release.configuration[PLAN]["released"] else None
     ),
@@ -245,6 +253,8 @@ FORGERIES: dict[str, Callable[[Forged], Release | None]] = {
     "a plan of no version": lambda one: one.with_record(version=0),
     "a damaged plan": lambda one: one.with_settings(**{PLAN: {"version": 1}}),
     "a strange crowd": lambda one: one.with_record(crowd=[3, 4]),
+    "more promised": lambda one: one.with_record(promised={**one.release.configuration[PLAN]["promised"], "users": 7}),
+    "more learnt than there is": lambda one: one.with_settings(learnt={"factors": 0, "rated": 2718, "popular": None}),
     "neighbours altered": _with_neighbours,
     "more colluders": lambda one: _of_people(one, lambda: one.with_settings(colluders=0.5)),
     "nobody drops out": lambda one: _of_people(one, lambda: one.with_settings(dropouts=-1.0)),

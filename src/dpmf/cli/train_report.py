@@ -33,7 +33,7 @@ def print_run(run: Run, method: Method, report: dict[str, Any], model_folder: Pa
         say(METRICS_NOTE, "dim")
     say(f"Guarantee: {run.model.guarantee}", "bold" if run.model.guarantee.certified else "bold red")
     if "user_epsilons" in report and report["mode"] == "certified":
-        _print_paid(report["user_epsilons"])
+        _print_paid(report["user_epsilons"], continues="continues" in run.model.release.configuration)
     if report["out"]:
         say(f"Release saved in {report['out']}")
     if model_folder is not None:
@@ -74,9 +74,10 @@ def _print_section(section: Section) -> None:
         say(f"{section.note} {METRICS_NOTE}" if section.from_ratings else section.note)
 
 
-def _print_paid(paid: dict[str, Any]) -> None:
+def _print_paid(paid: dict[str, Any], *, continues: bool) -> None:
+    who = "Beside what the earlier release costs them, users" if continues else "Users"
     say(
-        f"Users pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
+        f"{who} pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
         f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than the budget. Of those named in the "
         f"list, {paid['named']:,} are among the users. {METRICS_NOTE}"
     )

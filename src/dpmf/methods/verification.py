@@ -88,6 +88,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
         deviation(_own_events(release, continues=continues), expected.events),
         _other_start(release) if continues else None,
         _other_tensors(release, expected.shape),
+        _too_much_learnt(release),
         _other_headcount(release, record),
     )
     return next(filter(None, differences), None), expected
@@ -144,6 +145,19 @@ def _other_traits(release: Release) -> str | None:
     return "factors that should be public traits of the items are not those of its list of items"
 
 
+def _too_much_learnt(release: Release) -> str | None:
+    """Return of what more is said to be known than there is: no event could confirm that it is known."""
+    learnt, n_items = release.learnt, len(release.items)
+    for what, number, most in (
+        ("factors", learnt.factors, release.n_factors - learnt.traits),
+        ("ratings of items", learnt.rated or 0, n_items),
+        ("popularities of items", learnt.popular or 0, n_items),
+    ):
+        if number > most:
+            return f"it is said to know {number} {what}, and has {most}"
+    return None
+
+
 def _other_headcount(release: Release, record: PlanRecord) -> str | None:
     """Return which number of users is missing, or none that the mechanism gives: those are whole steps of its grid."""
     if not record.released and any(event.what == _HEADCOUNT for event in release.guarantee.events):
@@ -162,6 +176,8 @@ def _other_headcount(release: Release, record: PlanRecord) -> str | None:
 
 def _unlike_promises(release: Release, record: PlanRecord) -> str | None:
     """Return in what the guarantee differs from the budget that noise was made for: its size does not show it."""
+    if more := record.promised.keys() - promises_of(release.guarantee).keys():
+        return f"{min(more)!r} in the record of its plan is unknown"
     for name, value in promises_of(release.guarantee).items():
         if record.promised.get(name) != value:
             return f"{name}={value!r} is guaranteed, and noise was made for {record.promised.get(name)!r}"
