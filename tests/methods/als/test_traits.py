@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from dpmf.ratings import Items, Ratings
 from dpmf.ratings.features import features_of, traits_of
 
 N_PEOPLE, N_ITEMS, GENRES = 300, 60, ("calm", "loud", "odd")
-SETTINGS = {"budget": Budget(20.0), "noise_seed": 2}
+SETTINGS: dict[str, Any] = {"budget": Budget(20.0), "noise_seed": 2}
 
 
 def made(*, shuffled: bool = False) -> Ratings:
