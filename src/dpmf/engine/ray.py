@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import platform
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -206,6 +207,11 @@ class RayCluster:
         except exceptions.GetTimeoutError:
             raise
         except exceptions.RayError as error:
+            if missing := re.search(r"No module named '([\w.]+)'", str(error)):  # another worker would do no better
+                raise DpmfError(
+                    f"a worker cannot import {missing[1]}: `pip install 'dpmf[ray]'` of the same version on all nodes, "
+                    "in the environment in which `ray start` runs"
+                ) from None
             raise WorkerLost(_reason(error)) from None
 
     def repair(self, why: str) -> None:
@@ -337,8 +343,6 @@ def _reason(error: BaseException) -> str:
     name, text = type(error).__name__, str(error)
     if "OutOfMemory" in name:
         return "out of memory"
-    if "No module named" in text:
-        return "dpmf is not installed there"
     if "node" in name.lower() or "node has died" in text or "node died" in text or "node is dead" in text:
         return "its node is gone"
     if "ObjectLost" in name or "OwnerDied" in name or "ObjectReconstruction" in name:
