@@ -74,7 +74,7 @@ def test_the_store_is_that_of_one_machine(
     source = write(tmp_path / "data", rows(**made), files=5)
     here = StoredRatings.build(MemorySource(locate(source, options).read()), tmp_path / "here", size=4)
     assert len(here.columns.checksums) > 5
-    for n, losses in ((1, ()), (3, (0, 2)), (7, ())):
+    for n, losses in ((1, ()), (3, (0, 2)), (7, ())) if not made else ((3, (0, 2)),):
         folder = tmp_path / f"{n}"
         there = ingest_on(cluster(n, losses), locate(source, options), folder, size=4)
         assert len(there) == len(here)

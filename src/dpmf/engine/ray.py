@@ -106,8 +106,20 @@ class RayTeam:
         """Carry out calls, those of a worker in this order, and return the results that are wanted."""
         results: dict[Call, Any] = {}
         uses = Counter(one for call in calls for one in call.arguments if isinstance(one, Call))
+        given = Counter(id(one) for call in calls for one in call.arguments if isinstance(one, tuple))
+        stored: dict[int, Any] = {}  # what many calls are given, such as the constants of an epoch: once for all
+
+        def argument(one: Any) -> Any:
+            if isinstance(one, Call):
+                return results[one]
+            if given[id(one)] < 2:
+                return one
+            if id(one) not in stored:
+                stored[id(one)] = self._cluster.ray.put(one)
+            return stored[id(one)]
+
         for call in calls:
-            arguments = [results[one] if isinstance(one, Call) else one for one in call.arguments]
+            arguments = [argument(one) for one in call.arguments]
             host = self._cluster.hosts[call.worker]
             results[call] = host.call.remote(self._key, call.method, *arguments)
             for one in call.arguments:
