@@ -8,7 +8,8 @@ lowest held-out error after ten iterations; dpmf is not tuned. Then both are fit
 iterations, and what counts is the processor time of the whole process, user and system, during the fit: each is warmed
 up by fits before, Spark has the ratings cached in memory, and reading is left out. Spark's error is that of the factors
 it hands over, in single precision and limited to the scale; a user or an item that it does not know gets the mean.
-Prints one JSON object, which names the BLAS that Spark used.
+Prints one JSON object, which names the BLAS that Spark used: JNIBLAS is a native one, which it finds if libblas.so.3
+and liblapack.so.3 are installed (Debian: libopenblas0-pthread), or in a folder of LD_LIBRARY_PATH.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ session = (
 session.sparkContext.setLogLevel("ERROR")
 virtual = session.sparkContext._jvm
 machine = virtual.java.lang.ProcessHandle.current().pid()
-blas = virtual.org.apache.spark.ml.linalg.BLAS.nativeBLAS().getClass().getName()
+blas = virtual.dev.ludovic.netlib.blas.BLAS.getInstance().getClass().getName().rpartition(".")[2]
 test = np.load(f"{folder}/test.npz")
 lo, hi, mean = test["lo"], test["hi"], test["mean"]
 ratings = session.read.parquet(f"{folder}/train.parquet").repartition(2 * int(threads)).cache()

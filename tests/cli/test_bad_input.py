@@ -51,7 +51,7 @@ BAD = {
     "train movielens-1m --method sgd": "run `dpmf data fetch movielens-1m`",
     "train empty.csv --method sgd": "empty.csv is empty",
     "evaluate {release} good.csv --cluster local:2": "good.csv is not a block store",
-    "evaluate {release} good.csv --cluster local:2 --least-ratings 2": "--least-ratings needs all ratings in one place",
+    "evaluate {release} good.csv --cluster local:2 --test good.csv": "--test needs all ratings in one place",
     "train good.csv --method sgd --cluster here": "--cluster here is not known: give local:N, auto, HOST:PORT",
     "train good.csv --method sgd --workers 2": "--workers are those of a cluster: name it with --cluster",
     "train good.csv --method sgd --cluster local:2 --workers 3": "--workers 3: local:2 says how many there are",

@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpmf.engine.store import StoredRatings
-from dpmf.errors import InvalidArgument, InvalidRatings
+from dpmf.errors import DpmfError, InvalidArgument, InvalidRatings
 from dpmf.ratings import Ratings, Scale
 from dpmf.ratings.location import locate
 from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store import columns, pieces
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs import ingesting
+from dpmf.runs.ingest_steps import check_shared
 from dpmf.runs.ingesting import ingest_on
 
 OPTIONS = ReadOptions(scale=Scale(1, 5))
@@ -74,7 +75,7 @@ def test_the_store_is_that_of_one_machine(
     source = write(tmp_path / "data", rows(**made), files=5)
     here = StoredRatings.build(MemorySource(locate(source, options).read()), tmp_path / "here", size=4)
     assert len(here.columns.checksums) > 5
-    for n, losses in ((1, ()), (3, (0, 2)), (7, ())):
+    for n, losses in ((1, ()), (3, (0, 2)), (7, ())) if not made else ((3, (0, 2)),):
         folder = tmp_path / f"{n}"
         there = ingest_on(cluster(n, losses), locate(source, options), folder, size=4)
         assert len(there) == len(here)
@@ -115,3 +116,5 @@ def test_what_cannot_be_ingested_is_refused_and_leaves_nothing(cluster: Callable
     (tmp_path / "ratings.csv").write_text("user,item,rating\n1,2,3\n")
     with pytest.raises(InvalidArgument, match="a cluster ingests Parquet files, and ratings is of the csv format"):
         ingest_on(cluster(2), locate(tmp_path / "ratings.csv", OPTIONS), target)
+    with pytest.raises(DpmfError, match=r"store is not on .*: write to a disk that all nodes share"):
+        check_shared(target / "work" / "parts")

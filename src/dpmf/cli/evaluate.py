@@ -155,16 +155,15 @@ def _on_cluster(
 
     unfit = {
         "--protocol new-users": protocol.for_new_users,
-        "--least-ratings": asked.least_ratings,
         "--test": asked.test_file,
-        "--split time": asked.how == "time",
     }
     for what in (one for one, given in unfit.items() if given):
         raise InvalidArgument(f"{what} needs all ratings in one place: leave it out, or --cluster")
     executor.check()
     check_store(data, parse_data_options(**reading))
     split = Split(parse_holdout(asked.holdout, asked.how), asked.how, asked.seed)
-    return evaluate_on(executor, StoredRatings.open(data), loaded, split, k=asked.k, n_threads=threads)
+    asked_for = {"k": asked.k, "least_ratings": asked.least_ratings}
+    return evaluate_on(executor, StoredRatings.open(data), loaded, split, **asked_for, n_threads=threads)
 
 
 def _on_ratings(loaded: Release, known: Ratings, test: Ratings, asked: _Asked, threads: int | None) -> dict[str, Any]:

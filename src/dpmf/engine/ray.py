@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import platform
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -105,8 +106,20 @@ class RayTeam:
         """Carry out calls, those of a worker in this order, and return the results that are wanted."""
         results: dict[Call, Any] = {}
         uses = Counter(one for call in calls for one in call.arguments if isinstance(one, Call))
+        given = Counter(id(one) for call in calls for one in call.arguments if isinstance(one, tuple))
+        stored: dict[int, Any] = {}  # what many calls are given, such as the constants of an epoch: once for all
+
+        def argument(one: Any) -> Any:
+            if isinstance(one, Call):
+                return results[one]
+            if given[id(one)] < 2:
+                return one
+            if id(one) not in stored:
+                stored[id(one)] = self._cluster.ray.put(one)
+            return stored[id(one)]
+
         for call in calls:
-            arguments = [results[one] if isinstance(one, Call) else one for one in call.arguments]
+            arguments = [argument(one) for one in call.arguments]
             host = self._cluster.hosts[call.worker]
             results[call] = host.call.remote(self._key, call.method, *arguments)
             for one in call.arguments:
@@ -206,6 +219,11 @@ class RayCluster:
         except exceptions.GetTimeoutError:
             raise
         except exceptions.RayError as error:
+            if missing := re.search(r"No module named '([\w.]+)'", str(error)):  # another worker would do no better
+                raise DpmfError(
+                    f"a worker cannot import {missing[1]}: `pip install 'dpmf[ray]'` of the same version on all nodes, "
+                    "in the environment in which `ray start` runs"
+                ) from None
             raise WorkerLost(_reason(error)) from None
 
     def repair(self, why: str) -> None:
@@ -337,8 +355,6 @@ def _reason(error: BaseException) -> str:
     name, text = type(error).__name__, str(error)
     if "OutOfMemory" in name:
         return "out of memory"
-    if "No module named" in text:
-        return "dpmf is not installed there"
     if "node" in name.lower() or "node has died" in text or "node died" in text or "node is dead" in text:
         return "its node is gone"
     if "ObjectLost" in name or "OwnerDied" in name or "ObjectReconstruction" in name:

@@ -142,9 +142,17 @@ def prediction_errors(
     return np.clip(predicted, release.scale.lo, release.scale.hi).astype(np.float64) - test.values
 
 
-def popularity_figures(release: Release, known: Ratings, test: Ratings, *, k: int = 10) -> dict[str, float]:
-    """Return the ranking figures of `evaluate` for recommending the most popular items to everybody."""
-    counts = np.bincount(known.items, minlength=known.n_items)
+def popularity_figures(
+    release: Release, known: Ratings, test: Ratings, *, k: int = 10, counts: NDArray[np.int64] | None = None
+) -> dict[str, float]:
+    """Return the ranking figures of `evaluate` for recommending the most popular items to everybody.
+
+    Args:
+        release, known, test, k: as those of `evaluate`.
+        counts: how popular items are, where these are not all users.
+    """
+    if counts is None:
+        counts = np.bincount(known.items, minlength=known.n_items)
     popular = replace(
         release,
         item_factors=np.zeros((len(counts), 0), np.float32),

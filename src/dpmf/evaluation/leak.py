@@ -60,11 +60,16 @@ def top_users(train: Ratings) -> NDArray[np.bool_]:
     return chosen
 
 
-def frequent(known: Ratings, test: Ratings, least: int) -> Ratings:
-    """Return the test ratings whose user and item both have at least `least` known ratings."""
-    users = np.diff(known.indptr) >= least
-    items = np.bincount(known.items, minlength=known.n_items) >= least
-    return test.select(users[test.users] & items[test.items])
+def frequent(known: Ratings, test: Ratings, least: int, item_counts: NDArray[np.int64] | None = None) -> Ratings:
+    """Return the test ratings whose user and item both have at least `least` known ratings.
+
+    Args:
+        known, test: of the same users.
+        least: the number.
+        item_counts: how many each item has of everybody, where these are not all users.
+    """
+    counts = np.bincount(known.items, minlength=known.n_items) if item_counts is None else item_counts
+    return test.select((np.diff(known.indptr) >= least)[test.users] & (counts >= least)[test.items])
 
 
 def _moments(
