@@ -97,7 +97,7 @@ def _continued(facts: Facts) -> PublicALS:
     sizes = np.array([0.1, 0.3, 0.5])
     factors = rng.normal(size=(facts.n_items, K)) * rng.choice(sizes, (facts.n_items, 1))
     known = np.ones(facts.n_items, np.bool_)
-    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, K, facts.n_items))
+    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, known, K))
     return public
 
 

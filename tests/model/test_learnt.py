@@ -88,8 +88,8 @@ def test_items_of_whose_ratings_no_more_than_noise_is_known_are_listed_last(rele
     of_known = {20, 40, 60}
     assert [one.item for one in listed] == [one.item for one in sorted(plain, key=lambda one: one.item not in of_known)]
     rows = np.array([[7, item, rating] for item, rating in ratings.items()])
-    for limit in ({}, {"most_per_genre": 6}):  # the two ways of making lists of many people
-        batch = partly.recommend_batch(rows, 6, **limit)
+    for most in (None, 6):  # the two ways of making lists of many people
+        batch = partly.recommend_batch(rows, 6, most_per_genre=most)
         assert [one.item for one in batch[0]] == [one.item for one in listed]
         assert [one.score for one in batch[0]] == pytest.approx([one.score for one in listed], abs=1e-5)
 

@@ -139,7 +139,9 @@ class Guarantee:
         before = tuple(replace(one, what=f"{EARLIER}{one.what}") for one in earlier.events)
         events = (*before, *self.events)
         epsilon = rounded_up(epsilon_of(events, self.delta, neighbours=self.neighbours))
-        return replace(self, epsilon=epsilon, events=events, certified=self.certified and earlier.certified)
+        releases = tuple(dict.fromkeys((*earlier.releases, *self.releases)))
+        certified = self.certified and earlier.certified
+        return replace(self, epsilon=epsilon, events=events, releases=releases, certified=certified)
 
     @classmethod
     def paper(

@@ -14,6 +14,7 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
@@ -26,7 +27,15 @@ from dpmf.engine.store import AnyRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
-from dpmf.methods.als.continued import CONTINUES, assumption_of, before_of, check_start, n_factors_of, record_of
+from dpmf.methods.als.continued import (
+    CONTINUES,
+    assumption_of,
+    before_of,
+    check_start,
+    n_factors_of,
+    record_of,
+    with_ranking_of,
+)
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
 from dpmf.methods.als.implicit import IMPLICIT_ASSUMPTION, confidence_of, fit_implicit, implicit_release
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
@@ -322,4 +331,5 @@ def _starting_from(start: Release, catalogue: Items) -> Given:
         public.start_from(before)
         return public
 
-    return Given(prepare, [assumption_of(start)], {CONTINUES: record_of(start)}, start.guarantee)
+    complete = functools.partial(with_ranking_of, start)
+    return Given(prepare, [assumption_of(start)], {CONTINUES: record_of(start)}, start.guarantee, complete)
