@@ -103,6 +103,8 @@ def test_a_list_says_what_decides_its_order(release: Release, ranking_of: Callab
     assert alike.fold_in({10: 5}).ordered_by == "nothing"
     popular = replace(release, ranking=Ranking.by_popularity(np.arange(6)))
     assert popular.fold_in({10: 5}).ordered_by == "popularity"
+    assert "Nothing personal: by popularity" in popular.fold_in({10: 5}).recommend()._repr_html_()
+    assert "caption" not in release.fold_in({10: 5}).recommend()._repr_html_()
     assert with_record(popular, Learnt(6, 0, 0, popular=0).record()).fold_in({10: 5}).ordered_by == "nothing"
     ranked = replace(release, ranking=ranking_of(6))
     assert ranked.ranking is not None
