@@ -319,7 +319,7 @@ class ALS(CertifiedMethod):
             configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
-        orders = learnt.factors > 0 or bool(learnt.rated and np.ptp(public.c) > 0)
+        orders = learnt.factors > 0 or bool(np.ptp(public.c) > 0 and (learnt.rated or not learnt.popular))
         return release if orders else by_popularity(release, public.counts)
 
 
