@@ -15,14 +15,15 @@ from html import escape
 MOST_ROWS = 50
 
 
-def show_table(columns: Mapping[str, Sequence[object]]) -> str:
+def show_table(columns: Mapping[str, Sequence[object]], title: str | None = None) -> str:
     """Return a table with a row for each place in the columns; after `MOST_ROWS` it says how many there are."""
     rows = list(zip(*columns.values(), strict=True))
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         body += f'<tr><td colspan="{len(columns)}">… {len(rows):,} rows</td></tr>'
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption = "" if title is None else f"<caption>{escape(title)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def show_facts(title: str, facts: Mapping[str, object]) -> str:

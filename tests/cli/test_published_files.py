@@ -98,6 +98,23 @@ def ciao(folder: Path) -> None:
     scipy.io.savemat(folder / "trustnetwork.mat", {"trustnetwork": np.ones((3, 2))})
 
 
+def lastfm_360k(folder: Path) -> None:
+    rows = [f'{user:040x}\tf{item}\t"weird al" no. {item}\t{value}\n' for user, item, value in rated([1, 13, 0, 900])]
+    (folder / "usersha1-artmbid-artname-plays.tsv").write_text("".join(rows))
+    (folder / "usersha1-profile.tsv").write_text("00\tf\t22\tGermany\tFeb 1, 2007\n")
+
+
+def netflix(folder: Path) -> None:
+    ratings = rated([1, 2, 3, 4, 5])
+    for number in (1, 2):
+        items = range(number, ITEMS + 1, 2)
+        rows = {one: [f"{user},{value},2005-09-06" for user, item, value in ratings if item == one] for one in items}
+        lines = [line for item, of_item in rows.items() for line in (f"{item}:", *of_item)]
+        (folder / f"combined_data_{number}.txt").write_text("\n".join(lines) + "\n")
+    titles = "".join(f"{item},{2000 + item},Café, Part {item}\n" for item in range(1, ITEMS + 1))
+    (folder / "movie_titles.csv").write_text(titles, encoding="latin-1")
+
+
 SETS: dict[str, tuple[Callable[[Path], None], str, str, str]] = {
     # who writes it, what is described, the scale, and the title of some item
     "ml-latest-small": (movielens_latest, "", "0.5:5", "Film 3, The (1995)"),
@@ -108,6 +125,8 @@ SETS: dict[str, tuple[Callable[[Path], None], str, str, str]] = {
     "yahoo-r3": (yahoo_r3, "", "1:5", "3"),
     "jester": (jester, "jester-data-1.csv", "-10:10", "3"),
     "ciao": (ciao, "", "1:5", "3"),
+    "lastfm-360k": (lastfm_360k, "", "counts", '"weird al" no. 3'),
+    "netflix": (netflix, "", "1:5 (seen in the data, not declared)", "Café, Part 3 (2003)"),
 }
 PACKED = ("ml-latest-small", "book-crossing", "lastfm-2k")
 
@@ -124,8 +143,9 @@ def check(command: Command, answer: Answer, source: Path, scale: str, title: str
     assert title in release.items.titles
     assert release.guarantee.certified
     if not release.is_implicit:
-        assert str(release.scale) == scale
-    Path("mine.csv").write_text(f"item,rating\n{release.items.ids[0]},{release.scale.hi:g}\n")
+        assert str(release.scale) == scale.split()[0]
+    item = str(release.items.ids[0]).replace('"', '""')
+    Path("mine.csv").write_text(f'item,rating\n"{item}",{release.scale.hi:g}\n')
     done = command("recommend", "release", "--ratings", "mine.csv", "-k", 3, "--json")  # it may say what orders a list
     assert len(json.loads(done.stdout)["recommendations"]) == 3
 

@@ -20,6 +20,7 @@ from dpmf.export.files import export
 from dpmf.export.vectors import query_of, vectors_of
 from dpmf.methods import SGD
 from dpmf.model import Person, Ranking, Release, Ridge
+from dpmf.model.learnt import Learnt
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.synthetic import make
@@ -145,11 +146,13 @@ def test_tables_and_arrays_hold_everything(ranking_of: Callable[..., Ranking], t
     np.testing.assert_array_equal(np.load(tmp_path / "arrays/vectors.npy"), vectors_of(release).items)
 
 
+KNOWN = Learnt(300, factors=8, pairs=0, rated=50, with_ratings=np.arange(300) % 6 == 1)
 GRAPHS: dict[str, dict[str, Any]] = {
     "ratings": {},
     "per rating": {"ridge": Ridge(0.1, 0.2, 1.0)},
     "no penalty": {"K": 3, "ridge": Ridge(0.3, 0.0)},
     "biases": {"K": 0},
+    "known in part": {"configuration": {"method": "sgd", "learnt": KNOWN.record()}},
     "implicit": IMPLICIT,
     "both": {"ranking": {}},
     "ranking": {"K": 0, "item_biases": np.zeros(300, np.float32), "ranking": {"threshold": 5.0}},
@@ -169,6 +172,7 @@ def test_graphs_compute_what_dpmf_does(ranking_of: Callable[..., Ranking], tmp_p
         changes["ranking"] = ranking_of(300, **changes["ranking"])
     release = release_of(**changes)
     about = export(release, "onnx", tmp_path / "x").about
+    assert (export(release, "numpy", tmp_path / "y").about.get("left_out") is not None) == (name == "known in part")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(tmp_path / "x/recommend.onnx", options, ["CPUExecutionProvider"])

@@ -90,9 +90,8 @@ def test_items_of_whose_ratings_no_more_than_noise_is_known_are_listed_last(rele
     of_known = {20, 40, 60}
     assert [one.item for one in listed] == [one.item for one in sorted(plain, key=lambda one: one.item not in of_known)]
     rows = np.array([[7, item, rating] for item, rating in ratings.items()])
-    limits: list[dict[str, Any]] = [{}, {"most_per_genre": 6}]
-    for limit in limits:  # the two ways of making lists of many people
-        batch = partly.recommend_batch(rows, 6, **limit)
+    for most in (None, 6):  # the two ways of making lists of many people
+        batch = partly.recommend_batch(rows, 6, most_per_genre=most)
         assert [one.item for one in batch[0]] == [one.item for one in listed]
         assert [one.score for one in batch[0]] == pytest.approx([one.score for one in listed], abs=1e-5)
 
@@ -106,6 +105,8 @@ def test_a_list_says_what_decides_its_order(release: Release, ranking_of: Callab
     assert alike.fold_in({10: 5}).ordered_by == "nothing"
     popular = replace(release, ranking=Ranking.by_popularity(np.arange(6)))
     assert popular.fold_in({10: 5}).ordered_by == "popularity"
+    assert "Nothing personal: by popularity" in popular.fold_in({10: 5}).recommend()._repr_html_()
+    assert "caption" not in release.fold_in({10: 5}).recommend()._repr_html_()
     assert with_record(popular, Learnt(6, 0, 0, popular=0).record()).fold_in({10: 5}).ordered_by == "nothing"
     ranked = replace(release, ranking=ranking_of(6))
     assert ranked.ranking is not None

@@ -165,7 +165,7 @@ def test_synthetic_ratings_are_generated() -> None:
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"users_about": true}'}, ["users_about=True"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "dataset_json": '{"scale": [1, 1' + 400 * "0" + "]}"}, ["dataset.json"]),
         ({"ratings_csv": HEADER + "a,1,3\n", "items_csv": b"number\n1\n"}, ["items.csv", "no column of item ids"]),
-        ({"ratings_csv": HEADER + "a,1,3\n", "items_csv": "item\n9\n"}, ["no ratings", "catalogue"]),
+        ({"ratings_csv": HEADER + "a,1,3\n", "items_csv": "item\n9\n"}, ["none of the items", "'1'", "has 9"]),
         ({"combined_data_1_txt": "1:\n7,4,2005\n8,?,2005\n"}, ["combined_data_1.txt", "line 3"]),
     ],
 )

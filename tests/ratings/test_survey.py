@@ -135,6 +135,8 @@ def test_duplicates_zeros_names_and_rows_are_told(tmp_path: Path) -> None:
     [
         ("1,2,6,90,5,2003-05-01\n1,3,6,91,4,2003-05-02\n", ["6 columns without names (0: 1, ", "--columns user=0"]),
         ("ann\tf0\tbjörk\t30\nbob\tf1\tdie ärzte\t7\n", ["4 columns without names", "2: björk", "count=2"]),
+        ("only\none\ncolumn\n", ["not a table of ratings", "one column"]),
+        ("1,2,3\n1,\x00,3\n", ["is not text"]),
         ("when,who,what,page,more\n1,ann,a,b,c\n2,bob,a,b,c\n", ["no column for the user", "when, who", "columns="]),
     ],
 )
@@ -142,7 +144,7 @@ def test_columns_whose_meaning_nobody_can_tell_are_a_question(
     content: str, words: list[str], tmp_path: Path, refused: Refused
 ) -> None:
     (tmp_path / "some.txt").write_text(content)
-    with refused("some.txt has ", *words):
+    with refused("some.txt ", *words):
         survey(tmp_path / "some.txt", ReadOptions())
 
 
@@ -244,14 +246,15 @@ def test_a_proposal_that_was_spoilt_is_refused(
         (b"PK\x03\x04\x14\x00", ["workbook or a zip archive", ".zip"]),
         (b"\x89HDF\r\n\x1a\n", ["HDF5", "Parquet"]),
         (b"7z\xbc\xaf\x27\x1c", ["7-Zip", "unpack"]),
+        (b"ratings" + bytes(250) + b"ustar", ["a tar archive", ".zip"]),
     ],
 )
 def test_what_is_no_text_is_called_by_its_name(
     tmp_path: Path, refused: Refused, begins: bytes, words: list[str]
 ) -> None:
-    path = tmp_path / "jester-data-1.xls"
+    path = tmp_path / ("jester-data-1.tar" if b"ustar" in begins else "jester-data-1.xls")
     path.write_bytes(begins + b"\n" * 100)
-    with refused("jester-data-1.xls is ", *words):
+    with refused(f"{path.name} is ", *words):
         Ratings.read(path)
-    with refused("jester-data-1.xls is ", *words):
+    with refused(f"{path.name} is ", *words):
         survey(path, ReadOptions())

@@ -116,7 +116,7 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--dry-run", is_flag=True, help="Say what the run would cost and could find, from public facts; read no ratings."
 )
-@folder_option("--continue", "start_folder", "Start from this release of als, on new ratings; needs --ledger.")
+@folder_option("--continue", "start_folder", "Start from this release of joint or als, on new ratings; needs --ledger.")
 @folder_option("--out", "out", "Where to save the release.")
 @folder_option("--checkpoint", "checkpoint_folder", "Where to keep snapshots of the run. Sensitive.")
 @click.option(

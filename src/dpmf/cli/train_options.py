@@ -207,7 +207,9 @@ def read_start(folder: Path, method: Method, privacy: PrivacyOptions) -> Release
     from dpmf.privacy.ledger import Ledger
 
     if "start" not in method.takes or method.kind != "certified" or method.is_implicit:
-        raise InvalidArgument("--continue is for certified runs of als on ratings: leave it out, or take --method als")
+        raise InvalidArgument(
+            "--continue is for certified runs of als on ratings, from a release of als or joint: leave --method out"
+        )
     release = Release.load(folder)
     check_release(release, method.facts()["budget"])
     verdict = verify_release(release)

@@ -87,7 +87,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
         _unlike_crowd(stated, record.crowd),
         deviation(_own_events(release, continues=continues), expected.events),
         _other_start(release) if continues else None,
-        _other_tensors(release, expected.shape),
+        _other_tensors(release, expected.shape, keeps_ranking=continues),
         _too_much_learnt(release),
         _other_headcount(release, record),
     )
@@ -112,8 +112,8 @@ def _other_start(release: Release) -> str | None:
     return None if verdict.ok else f"of the release that it starts from, {verdict.reason}"
 
 
-def _other_tensors(release: Release, shape: Shape) -> str | None:
-    """Return which tensor no event accounts for."""
+def _other_tensors(release: Release, shape: Shape, *, keeps_ranking: bool) -> str | None:
+    """Return which tensor no event accounts for; a ranking may be kept of a release that was started from."""
     n_factors = release.n_factors - release.learnt.traits
     if n_factors not in shape.n_factors:
         return f"items have {n_factors} factors, and its method releases {_shown(shape.n_factors)}"
@@ -122,6 +122,9 @@ def _other_tensors(release: Release, shape: Shape) -> str | None:
         return f"predictions start from {release.mean!r}, and no method releases what they start from"
     if not shape.biases and release.item_biases.any():
         return "items have biases, and its method releases none"
+    if keeps_ranking and release.ranking is not None and len(release.ranking.items):
+        released = any(event.what.endswith("item pairs") for event in release.guarantee.events)
+        return None if released else "it has a ranking, and no event released pairs of items"
     ranks = shape.n_ranked is not None
     if shape.if_alike:  # releases of older versions have none even then
         ranks = ranks and release.ranking is not None and not (np.ptp(release.item_biases) and release.learnt.rated)

@@ -27,6 +27,7 @@ LEARNT = "learnt"
 """The name of the record in the configuration of a release."""
 BEYOND = 3.0
 """Standard deviations of its noise above which a count is known to be more than noise."""
+_BY_CHANCE = 0.1
 _NUMBERS = ("factors", "rated", "popular")
 _MASKS = ("with_factors", "with_ratings")
 _TRAITS = "traits"
@@ -43,8 +44,8 @@ class Learnt:
         rated: items of which it is known how they are rated; None if there is no rating model, or nobody knows.
         popular: items whose popularity is known; None as before.
         with_factors: shape (n_items,), the items whose factors are known; None for all that have any.
-        with_ratings: shape (n_items,), the items of which it is known how they are rated; None for all. A list by
-            expected ratings has the others last.
+        with_ratings: shape (n_items,), the items of which it is known how they are rated, hardly any of them by chance;
+            None for all. A list by expected ratings has the others last.
         traits: how many factors, the last ones, are public traits of the items, such as genres, rather than learnt:
             everybody's taste for them is their own.
         is_recorded: whether the run that made the release compared it with its noise. If not, everything that is not 0
@@ -139,6 +140,27 @@ class Learnt:
         if self.traits:
             said.append(f"and tastes go by {_number(self.traits, 'public trait')} of items")
         return ", ".join(said)
+
+
+def beyond_chance(counts: NDArray[np.float64], noise: float | NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which noisy counts stand out, of which a tenth at most do so by chance: a false discovery rate.
+
+    Of many items that nobody has, some counts are more than `BEYOND` standard deviations of their noise. Where few
+    others are, these would be among the first of every list.
+
+    >>> counts = np.array([3.1, *[9.0] * 8, *[0.0] * 991])
+    >>> int(beyond_chance(counts, 1.0).sum()), int(beyond_chance(counts[:30], 1.0).sum())
+    (8, 9)
+    """
+    from scipy.special import ndtr
+
+    deviations = counts / noise
+    order = np.argsort(-deviations, kind="stable")
+    by_chance = len(counts) * ndtr(-deviations[order])
+    enough = np.flatnonzero(by_chance <= _BY_CHANCE * np.arange(1, len(counts) + 1))
+    found = np.zeros(len(counts), np.bool_)
+    found[order[: enough[-1] + 1 if len(enough) else 0]] = True
+    return found & (deviations > BEYOND)
 
 
 def _unpacked(packed: str, n_items: int) -> NDArray[np.bool_]:

@@ -108,14 +108,15 @@ class Person:
         )
         release = self.release
         chosen, scores = self.best(k, filters, include_rated=include_rated)
-        if release.ranking is None:
-            clip = not release.is_implicit
-            return Recommendations(as_recommendation(release, item, scores[item], clip=clip) for item in chosen)
-        ratings = self._predictions()[chosen] if release.predicts_ratings else [None] * len(chosen)
-        return Recommendations(
-            as_recommendation(release, item, scores[item], clip=False, rating=rating)
+        beside = release.ranking is not None and release.predicts_ratings
+        ratings = self._predictions()[chosen] if beside else [None] * len(chosen)
+        clip = release.ranking is None and not release.is_implicit
+        found = Recommendations(
+            as_recommendation(release, item, scores[item], clip=clip, rating=rating)
             for item, rating in zip(chosen, ratings, strict=True)
         )
+        found.ordered_by = self.ordered_by
+        return found
 
     def explain(self, item: object) -> Explanation:
         """Return why an item (id or title) has its score: what each of the person's own items adds to it.

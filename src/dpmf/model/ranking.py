@@ -17,7 +17,7 @@ first. Which of a person's items count, and how much, depends on their ratings a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,31 @@ class Ranking:
             popularity=np.asarray(popularity, np.float32),
             threshold=threshold,
             lowest_weight=lowest_weight,
+        )
+
+    def for_catalogue(self, places: NDArray[np.int32]) -> Ranking:
+        """Return the ranking of another catalogue, with what is known of items that are in both.
+
+        Args:
+            places: shape (n_items,), where in this catalogue each of its items is; -1 for one that is new, and then as
+                popular as the least popular here.
+        """
+        from scipy.sparse import csr_array
+
+        known = places >= 0
+        items = np.flatnonzero(known & (self.places[places] >= 0)).astype(np.int32)
+        rows, head = self.places[places[items]], len(self.items)
+        pairs = csr_array((self.values, self.pairs, self.indptr), (head, head))[rows][:, rows]
+        pairs.sort_indices()
+        return replace(
+            self,
+            items=items,
+            left=self.left[rows],
+            right=self.right[rows],
+            indptr=pairs.indptr.astype(np.int64),
+            pairs=pairs.indices.astype(np.int32),
+            values=pairs.data.astype(np.float32),
+            popularity=np.where(known, self.popularity[places], self.popularity.min()).astype(np.float32),
         )
 
     def __repr__(self) -> str:

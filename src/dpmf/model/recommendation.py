@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from dpmf.model.release import Release
 
 
+_FOR_EVERYBODY = {
+    "ratings": "Nothing personal: by how well everybody likes items",
+    "popularity": "Nothing personal: by popularity",
+    "nothing": "In no particular order: nothing is known of any item beyond noise",
+}
+
+
 class Recommendation(NamedTuple):
     """A recommended item.
 
@@ -36,7 +43,13 @@ class Recommendation(NamedTuple):
 
 
 class Recommendations(list[Recommendation], Columnar):
-    """A list of recommended items, best first; also a table of them."""
+    """A list of recommended items, best first; also a table of them.
+
+    Attributes:
+        ordered_by: what decides the order of somebody's list, see `Person.ordered_by`; None for other lists.
+    """
+
+    ordered_by: str | None = None
 
     def to_columns(self) -> dict[str, Any]:
         """Return item, title and score, and rating if there is one beside the score."""
@@ -45,7 +58,7 @@ class Recommendations(list[Recommendation], Columnar):
         return {name: [getattr(one, name) for one in self] for name in names}
 
     def _repr_html_(self) -> str:
-        return show_table(self.to_columns())
+        return show_table(self.to_columns(), _FOR_EVERYBODY.get(self.ordered_by or ""))
 
 
 def as_recommendation(

@@ -174,7 +174,7 @@ class Release(Recommender):
         Items of whose ratings no more than noise is known come last: the luckiest of many would come first.
         """
         known = self.learnt.with_ratings
-        if self.ranks or known is None or known.all():
+        if self.ranks or known is None or known.all() or not known.any():
             return None
         return np.where(known, 0, _PUT_BACK * (self.scale.hi - self.scale.lo)).astype(np.float32)
 

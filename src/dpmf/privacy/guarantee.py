@@ -156,6 +156,7 @@ class Guarantee:
             self,
             epsilon=rounded_up(epsilon),
             events=events,
+            releases=tuple(dict.fromkeys((*earlier.releases, *self.releases))),
             assumptions=tuple(dict.fromkeys((*self.assumptions, *earlier.assumptions))),
             certified=self.certified and earlier.certified,
             seeded=self.seeded or earlier.seeded,

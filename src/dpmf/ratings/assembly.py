@@ -75,6 +75,11 @@ def assemble(
     if keep is not None:
         rows = rows.take(keep)
     if not len(rows.values):
+        if len(columns.item_ids) and len(items) and not (items.ids.encode(columns.item_ids.array) >= 0).any():
+            raise InvalidRatings(
+                f"none of the items in the ratings, such as {columns.item_ids[0]!r}, is in the catalogue, which has "
+                f"{items.ids[0]!r}, …: name the list of these items, or its column with item_columns={{'item': …}}"
+            )
         raise InvalidRatings("there are no ratings: the source is empty, or nothing in it is in the catalogue")
     if not pairs_in_order(rows.users, rows.items):
         rows = rows.take(order_pairs(rows.users, rows.items, len(columns.user_ids), len(items)))

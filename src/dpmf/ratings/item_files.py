@@ -171,7 +171,10 @@ def _places(path: Path, names: Sequence[str], columns: Mapping[str, str | int]) 
         if isinstance(wanted, int):
             places[role] = wanted
         elif wanted is not None and wanted not in names:
-            raise InvalidArgument(f"{path} has no column {wanted!r}: its columns are {', '.join(names)}")
+            raise InvalidArgument(
+                f"{path} has no column {wanted!r}: its columns are {', '.join(names)}; name one with "
+                f"item_columns={{{role!r}: …}}"
+            )
         elif (place := usual_place(role, names) if wanted is None else names.index(wanted)) is not None:
             places[role] = place
     if names and "item" not in places:
@@ -235,11 +238,15 @@ def _netflix_rows(text: str) -> Iterator[list[str]]:
 
 def _picked(path: Path, rows: list[list[str]], places: Mapping[str, int], first_line: int) -> ItemTable:
     """Return ids, titles and genres of the rows."""
-    ids = []
-    for number, row in enumerate(rows):
-        if places["item"] >= len(row) or not row[places["item"]]:
-            raise InvalidRatings(f"{path} line {number + first_line} has no item id")
-        ids.append(row[places["item"]])
+    ids: dict[str, int] = {}
+    for number, row in enumerate(rows, first_line):
+        if places["item"] >= len(row) or not (item := row[places["item"]]):
+            raise InvalidRatings(f"{path} line {number} has no item id")
+        if (before := ids.setdefault(item, number)) != number:
+            raise InvalidRatings(
+                f"{path} has the item {item!r} in lines {before} and {number}: if this is a list of items, remove one "
+                "of them, or name another column with item_columns={'item': …}"
+            )
 
     def column(role: str, otherwise: list[str]) -> list[str]:
         place = places.get(role)
@@ -249,5 +256,6 @@ def _picked(path: Path, rows: list[list[str]], places: Mapping[str, int], first_
             row[place] if place < len(row) and row[place] else other for row, other in zip(rows, otherwise, strict=True)
         ]
 
-    titles = [_ENTITY.sub(lambda match: html.unescape(match[0]), title) for title in column("title", ids)]
-    return ItemTable(ids, titles, column("genres", [""] * len(rows)))
+    named = column("title", list(ids))
+    titles = [_ENTITY.sub(lambda match: html.unescape(match[0]), title) for title in named]
+    return ItemTable(list(ids), titles, column("genres", [""] * len(rows)))

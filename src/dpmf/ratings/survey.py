@@ -49,7 +49,7 @@ _MANY_ZEROS = 0.1
 _FAR = 5  # times above all others
 _USUAL_SCALES = ((1, 5), (0.5, 5), (0, 5), (1, 10), (0, 10), (-10, 10), (0, 100))
 _SAMPLE = 3  # rows
-_MOST_SHOWN = 12  # columns
+_MOST_SHOWN, _MOST_LETTERS = 12, 24  # columns, and of what is in each
 _ESCAPED = re.compile(r'\\"(?!["\r\n;,\t|]|$)', re.MULTILINE)
 
 
@@ -143,6 +143,8 @@ def written_as(path: Path, options: ReadOptions) -> ReadOptions:
     """Return options for delimited text, completed by how a file seems to be written where that must be said."""
     refuse_binary(path)
     content = _content(path)
+    if b"\0" in content:
+        raise InvalidRatings(f"{path} is not text: save it as CSV, or name its format")
     encoding = options.encoding or _encoding_of(content)
     text = content.decode(encoding, "replace").removeprefix("\ufeff")
     lines = [line.rstrip("\r") for line in text[: _LOOKED_AT << 12].split("\n")[:_LOOKED_AT] if line.strip()]
@@ -167,8 +169,10 @@ def written_as(path: Path, options: ReadOptions) -> ReadOptions:
     below = rows[int(header) :]
     if options.layout == "wide" or (options.layout is None and len(rows[0]) > 4 and _is_numeric(below)):
         return _wide(found, below)
+    if len(rows[0]) < 2:
+        raise InvalidRatings(f"{path} is not a table of ratings: its first line has one column")
     if options.layout is None and not header and (len(rows[0]) > 4 or not _is_numeric([row[2:3] for row in below])):
-        shown = ", ".join(f"{place}: {text}" for place, text in enumerate(rows[0][:_MOST_SHOWN]))
+        shown = ", ".join(f"{place}: {text[:_MOST_LETTERS]}" for place, text in enumerate(rows[0][:_MOST_SHOWN]))
         raise InvalidRatings(
             f"{path} has {len(rows[0])} columns without names ({shown}): say which they are, as in --columns "
             "user=0,item=1,rating=2, or count=2 for counts, or without either for events"

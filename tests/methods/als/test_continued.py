@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmf import ALS, Budget, Release
+from dpmf import ALS, Budget, Joint, Release
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.errors import BudgetExceeded, InvalidArgument
 from dpmf.methods.als.continued import CONTINUES, before_of, n_factors_of
@@ -117,6 +117,34 @@ def test_a_release_tells_of_the_one_before_what_its_events_say(
     assert "the release that it starts from" in verdict.reason
 
 
+def test_the_ranking_of_a_joint_release_is_kept(
+    halves: tuple[Ratings, Ratings, Ratings], first: Release, tmp_path: Path
+) -> None:
+    old, new, _ = halves
+    start = Joint(budget=Budget(20.0)).fit(old).release
+    ids = list(new.catalogue.ids)
+    catalogue = Items.of([ids[1], 9999, *reversed(ids[2:])])
+    users, items = new.user_ids.array[new.users], new.catalogue.ids.array[new.items]
+    listed = Ratings.of(users, items, new.values, scale=(1, 5), items=catalogue)
+    run = ALS(budget=Budget(1.0), n_epochs=1)
+    release = run.fit(listed, start=start).release
+    assert start.ranking is not None
+    assert release.ranking is not None
+    assert len(start.ranking.items) > 20
+    own = {ids[3]: 5.0, ids[9]: 4.0}
+    lists = [
+        [one.item for one in of.fold_in(own).recommend(60) if one.item not in (ids[0], 9999)] for of in (start, release)
+    ]
+    assert lists[0] == lists[1]
+    assert release.fold_in(own).recommend(60)[-1].item == 9999
+    assert release.learnt.popular == min(start.learnt.popular or 0, 59)
+    release.save(tmp_path / "r")
+    saved = Release.load(tmp_path / "r")
+    assert verify_release(saved).ok
+    forged = replace(run.fit(listed, start=first).release, ranking=saved.ranking)
+    assert "no event released pairs of items" in str(verify_release(forged).reason)
+
+
 def test_of_a_release_of_other_items_nothing_is_known(first: Release) -> None:
     others = Items.of([f"other {number}" for number in range(30)])
     before = before_of(first, others)
@@ -165,7 +193,7 @@ def test_what_cannot_be_started_from_is_refused(
     refusals = [
         (run, earlier, "not certified"),  # its noise was seeded
         (run, replace(first, guarantee=replace(first.guarantee, epsilon=0.5)), "contradicts itself: epsilon=0.5"),
-        (run, replace(first, configuration={"method": "joint"}), "this one is of joint"),
+        (run, replace(first, configuration={"method": "sketch"}), "this one is of sketch"),
         (run, replace(first, feedback="implicit"), "on implicit feedback"),
         (ALS(budget=Budget(1.0, neighbours="replace")), first, "neighbours='add-remove'"),
         (run, replace(first, scale=Scale(0, 5), mean=2.5), "the scale 0:5"),

@@ -14,6 +14,7 @@ and not how they rate them: see `dpmf.methods.als.implicit`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
@@ -26,7 +27,15 @@ from dpmf.engine.store import AnyRatings, StoredRatings
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als.certified import PublicALS
-from dpmf.methods.als.continued import CONTINUES, assumption_of, before_of, check_start, n_factors_of, record_of
+from dpmf.methods.als.continued import (
+    CONTINUES,
+    assumption_of,
+    before_of,
+    check_start,
+    n_factors_of,
+    record_of,
+    with_ranking_of,
+)
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
 from dpmf.methods.als.implicit import (
     IMPLICIT_ASSUMPTION,
@@ -325,7 +334,7 @@ class ALS(CertifiedMethod):
             configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
-        orders = learnt.is_personal or bool(learnt.rated and np.ptp(public.c) > 0)
+        orders = learnt.is_personal or bool(np.ptp(public.c) > 0 and (learnt.rated or not learnt.popular))
         return release if orders else by_popularity(release, public.counts)
 
 
@@ -337,4 +346,5 @@ def _starting_from(start: Release, catalogue: Items) -> Given:
         public.start_from(before)
         return public
 
-    return Given(prepare, [assumption_of(start)], {CONTINUES: record_of(start)}, start.guarantee)
+    complete = functools.partial(with_ranking_of, start)
+    return Given(prepare, [assumption_of(start)], {CONTINUES: record_of(start)}, start.guarantee, complete)

@@ -31,7 +31,7 @@ from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
 from dpmf.methods.certified.script import within_reach
 from dpmf.methods.units import unit_of
-from dpmf.model.learnt import BEYOND, Learnt
+from dpmf.model.learnt import BEYOND, Learnt, beyond_chance
 from dpmf.ratings import Scale
 from dpmf.ratings.features import traits_of
 from dpmf.streams import stream_key
@@ -347,19 +347,21 @@ class PublicALS:
         rated = self._biases.stands_out(*biases)[:, 0] if np.isfinite(self._biases.variance).all() else ~popular
         factors = self._factors_beyond_noise() & popular[:, None]
         with_factors = factors.any(axis=1)
-        with_ratings = popular & (rated | with_factors)
-        n_factors = int(factors.any(axis=0).sum())
+        known = rated | with_factors
+        with_ratings = known & beyond_chance(self.totals, self._totals_noise)
+        n_factors, n_rated = int(factors.any(axis=0).sum()), int(np.count_nonzero(popular & known))
         if self._before is not None:  # what was known is known, and noise of these ratings alone was added
             with_factors = with_factors | self._before.with_factors
             with_ratings = with_ratings | self._before.with_ratings
             n_factors = max(n_factors, self._before.n_known)
+            n_rated = max(n_rated, int(np.count_nonzero(with_ratings)))
         if self._traits_tell:
             with_factors = with_factors | self._traits.any(axis=1)
         return Learnt(
             n_items=self.plan.n_items,
             factors=n_factors,
             pairs=0,
-            rated=int(np.count_nonzero(with_ratings)),
+            rated=n_rated,
             popular=int(np.count_nonzero(popular)),
             with_factors=np.asarray(with_factors) if self.V.any() else None,
             with_ratings=np.asarray(with_ratings),

@@ -8,6 +8,7 @@ sets of ratings loses; a ledger, which has the earlier release already, is charg
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
 from dpmf.methods.als.certified import Before
 from dpmf.model import Release
+from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
 from dpmf.ratings import Items, Scale
@@ -35,10 +37,11 @@ def check_start(start: Release, budget: Budget, scale: Scale) -> None:
 def check_release(start: Release, budget: Budget) -> None:
     """Refuse a release that is of another method, or that is not as private as the run."""
     guarantee, method = start.guarantee, start.configuration.get("method", "another method")
-    if method != "als" or start.is_implicit:
+    if method not in ("als", "joint") or start.is_implicit:
         feedback = " on implicit feedback" if start.is_implicit else ""
         raise InvalidArgument(
-            f"a run can start from a release of als on ratings, and this one is of {method}{feedback}"
+            f"a run can start from a release of als or joint on ratings, and this one is of {method}{feedback}: train "
+            "on all ratings"
         )
     if not guarantee.certified:
         raise InvalidArgument(
@@ -71,6 +74,17 @@ def before_of(start: Release, catalogue: Items) -> Before:
     return Before(factors, biases, with_factors, with_ratings, n_known, learnt.traits > 0)
 
 
+def with_ranking_of(start: Release, release: Release) -> Release:
+    """Return a release with the ranking of the one that it started from, if that ranks by pairs: it measured none."""
+    if start.ranking is None or not len(start.ranking.items):
+        return release
+    places = start.items.ids.encode(release.items.ids.array)
+    popular = None if start.learnt.popular is None else min(start.learnt.popular, int(np.count_nonzero(places >= 0)))
+    learnt = replace(release.learnt, popular=popular)
+    configuration = {**release.configuration, LEARNT: learnt.record()}
+    return replace(release, ranking=start.ranking.for_catalogue(places), configuration=configuration)
+
+
 def n_factors_of(start: Release) -> int:
     """Return how many factors there are to go on from: none if no more than noise is known of any."""
     return start.n_factors - start.learnt.traits if start.learnt.factors else 0
@@ -78,7 +92,10 @@ def n_factors_of(start: Release) -> int:
 
 def digest_of_release(start: Release) -> str:
     """Return a digest of what is used of a release, and of what it cost."""
-    tensors = b"".join(np.ascontiguousarray(one).tobytes() for one in (start.item_factors, start.item_biases))
+    used = [start.item_factors, start.item_biases]
+    if start.ranking is not None and len(start.ranking.items):
+        used += [getattr(start.ranking, name) for name in ("items", "left", "right", "pairs", "values", "popularity")]
+    tensors = b"".join(np.ascontiguousarray(one).tobytes() for one in used)
     facts = {"ids": list(start.items.ids), "guarantee": start.guarantee.to_json(), "learnt": start.learnt.record()}
     return sha256(tensors + digest_of(facts).encode()).hexdigest()[:32]
 

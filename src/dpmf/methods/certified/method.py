@@ -84,12 +84,14 @@ class Given:
         assumptions: what the guarantee rests on, one sentence each.
         record: what the release says of it, in JSON values.
         before: the guarantee of a release that this one starts from: the guarantee is that of both.
+        complete: takes the release that was made, and returns it with what is kept of that one.
     """
 
     prepare: Callable[[Any], Any] = lambda public: public
     assumptions: Sequence[str] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
     before: Guarantee | None = None
+    complete: Callable[[Release], Release] = lambda release: release
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class CertifiedMethod(Method):
         if given.before is not None:
             found = replace(found, guarantee=found.guarantee.after(given.before))
         about = ratings.catalogue, ratings.scale, {**self.configuration(), **given.record}
-        release = with_plan(self.release_of(public, *about, found.guarantee), self, found)
+        release = with_plan(given.complete(self.release_of(public, *about, found.guarantee)), self, found)
         return folded(release, ratings, found.history, found.resources, options.cluster)
 
 

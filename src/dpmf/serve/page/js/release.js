@@ -50,7 +50,7 @@ export function modelOf(facts, buffer) {
 function behindOf(facts, n) {
   const { lo, hi } = facts.scale;
   const known = knownOf(facts, n, "with_ratings");
-  return known && Float32Array.from(known, (one) => (one ? 0 : PUT_BACK * (hi - lo)));
+  return known?.includes(1) ? Float32Array.from(known, (one) => (one ? 0 : PUT_BACK * (hi - lo))) : null;
 }
 
 /** Return of which items factors, or ratings, are more than noise, as dpmf.model.learnt records it; null for all. */
