@@ -15,7 +15,7 @@ from typing import Any
 from browser import chromium, hosted, rate
 from PIL import Image
 
-from dpmf import ALS, Budget
+from dpmf import Budget, Joint
 from dpmf.ratings.synthetic import make
 from dpmf.serve.site import export_site
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=60_000)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    release = ALS(budget=Budget(1.0), n_factors=8).fit(make(arguments.users)).release
+    release = Joint(budget=Budget(1.0)).fit(make(arguments.users)).release
     with tempfile.TemporaryDirectory() as folder:
         release.save(Path(folder, "release"))
         export_site(Path(folder, "release"), Path(folder, "site"))

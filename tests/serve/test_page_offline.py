@@ -108,3 +108,15 @@ def test_it_can_be_installed(browser: Any, address: str) -> None:
         assert manifest["manifest"]["startUrl"] == address
         found = session.send("Page.getInstallabilityErrors")["installabilityErrors"]
         assert [one["errorId"] for one in found] == ["in-incognito"]  # as every context of a test is
+
+
+def test_a_host_that_stops_answering_does_not_keep_the_page_from_opening(browser: Any, host: Host) -> None:
+    with Visitor(browser, host.site(random_release(), "silent")) as visitor:
+        visitor.page.add_init_script("""(() => {
+          const { timeout } = AbortSignal;
+          AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 100);
+        })()""")
+        visitor.page.route("**/sw.js", lambda route: None)  # never answered
+        page = visitor.open()
+        assert visitor.titles() == recommended(0, {})
+        assert page.evaluate("navigator.serviceWorker.getRegistrations().then((all) => all.length)") == 0

@@ -100,3 +100,23 @@ def test_storage_of_other_pages_does_no_harm(browser: Any, address: str, host: H
         visitor.address = other
         visitor.open()
         assert visitor.titles("#rated") == []  # the same origin, another site
+
+
+def test_of_many_ratings_the_newest_are_shown_until_asked_for_more(browser: Any, host: Host) -> None:
+    release = random_release(n=130)
+    rated = [{"item": 100 + j, "title": f"Film {j}", "rating": 1 + j % 5} for j in range(120)]
+    content = json.dumps({"format": "dpmf-ratings", "version": 1, "ratings": rated}).encode()
+    with Visitor(browser, host.site(release, "many")) as visitor:
+        page = visitor.open()
+        page.set_input_files(
+            "#import-file", {"name": "mine.json", "mimeType": "application/json", "buffer": content}
+        )  # fmt: skip
+        page.wait_for_selector("#rated li:has-text('Film 119')")
+        visitor.answered()
+        assert page.inner_text("#rated-count") == "120"
+        assert len(visitor.titles("#rated")) == 100
+        page.click("#rated-more")
+        assert len(visitor.titles("#rated")) == 120
+        assert page.is_hidden("#rated-more")
+        every = {one["title"]: one["rating"] for one in rated}
+        assert visitor.titles() == [one.title for one in release.fold_in(every).recommend(k=10)]

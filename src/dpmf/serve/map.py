@@ -34,7 +34,7 @@ def map_of(release: Release) -> str:
     Both axes have the same scale. An item has a place if more than noise is known of it; if that is so of none, all
     have.
     """
-    mapped, rows = _mapped(release)
+    mapped, rows = rows_of(release)
     places = embed(rows)
     centred = places - (places.max(axis=0) + places.min(axis=0)) / 2 if len(places) else places
     reach = float(np.abs(centred).max(initial=0.0)) or 1.0
@@ -43,7 +43,7 @@ def map_of(release: Release) -> str:
     return base64.b64encode(numbers.tobytes()).decode()
 
 
-def _mapped(release: Release) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+def rows_of(release: Release) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
     """Return which items have a place, and a row for each: its factors, or what it contributes to a ranking."""
     ranking, factors = release.ranking, release.item_factors
     in_head = np.zeros(len(release.items), np.bool_)

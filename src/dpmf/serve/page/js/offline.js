@@ -3,6 +3,7 @@
 
 const PREFIX = "dpmf-site:"; // as in sw.js
 const MANIFEST = "about.json";
+const PATIENCE = 30_000; // milliseconds that the page waits for its copy
 const WORKER = new URL("../sw.js", import.meta.url).href;
 
 /**
@@ -14,11 +15,18 @@ const WORKER = new URL("../sw.js", import.meta.url).href;
 export async function keepCopy(about, fetched) {
   if (!("serviceWorker" in navigator) || !("caches" in window)) return;
   try {
-    await store(about, fetched);
+    await Promise.race([store(about, fetched), patience()]);
     await navigator.serviceWorker.register(WORKER);
   } catch (error) {
     console.info(`No copy for use without a network: ${error.message}`);
   }
+}
+
+/** Throw after a while: a host that does not answer must not keep the page from opening. */
+function patience() {
+  return new Promise((_, reject) => {
+    AbortSignal.timeout(PATIENCE).addEventListener("abort", () => reject(new Error("it takes too long")));
+  });
 }
 
 async function store(about, fetched) {

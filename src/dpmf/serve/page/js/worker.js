@@ -1,6 +1,7 @@
 // Everything that takes time, off the main thread. It gets messages and answers them; it fetches nothing.
 
 import { commonOf, contributions, foldIn, scoresOf } from "./foldin.js";
+import { lineOf } from "./line.js";
 import { orderedBy } from "./order.js";
 import { ownerOf, rankingParts, rankingScores, together } from "./pairs.js";
 import { placesOf } from "./places.js";
@@ -37,7 +38,8 @@ const answers = {
 
   /**
    * Fold ratings in; answer the expected ratings of all items (null if there are none to show), the best unrated items
-   * with their main reason and whether they follow by popularity, after all that is linked to somebody's items, what
+   * with their main reason, whether they follow by popularity, after all that is linked to somebody's items, and whether they
+   * stand out from noise, what
    * decides the order, and items on the map that suit them best, if any of it is their taste.
    */
   person({ items, values, k, genre }) {
@@ -52,9 +54,15 @@ const answers = {
     const first = (count, accept) => best(scores, count, accept, ranking?.order);
     const isPersonal = order === "pairs" || order === "factors";
     const found = first(k, allowed);
+    const line = order === "pairs" ? lineOf(Array.from(ranking.items).filter((j) => !rated.has(j)).map((j) => scores[j])) : -Infinity;
     return {
       scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
-      best: found.map((item) => ({ item, reason: mainReason(item), follows: order === "pairs" && ranking.places[item] < 0 })),
+      best: found.map((item) => ({
+        item,
+        reason: mainReason(item),
+        follows: order === "pairs" && ranking.places[item] < 0,
+        isSure: !(scores[item] < line),
+      })),
       order,
       taste: isPersonal ? first(SUITING, (j) => map.mapped[j] === 1 && !rated.has(j)) : [],
     };

@@ -9,6 +9,8 @@ const MORE = 12;
 const FEW = 5; // ratings below which it is worth saying that more would help
 const MOST_FOUND = 48;
 const SUGGESTED = 6; // where nothing is found
+const LESS_SURE = "From here on, titles hardly stand out from the noise that protects people. Rate more to get surer ones.";
+const NOT_SURE = "None of these stands out from the noise that protects people. Rate more to get surer ones.";
 
 /** Set the view up, and return {render}. */
 export function makeDiscover(app) {
@@ -16,6 +18,7 @@ export function makeDiscover(app) {
   const list = $("recommendations");
   const search = $("search");
   const starters = makeStarters(app);
+  const line = h("li.line", {});
   let said = "";
   let shown = [];
 
@@ -32,7 +35,11 @@ export function makeDiscover(app) {
     $("list-title").textContent = title;
     $("list-note").textContent = note;
     shown = withFocused(items);
-    arrange(list, shown.map((one) => card(one.item, one)));
+    const from = shown.findIndex((one) => one.isSure === false); // the first that does not stand out from noise
+    const elements = shown.map((one) => card(one.item, one));
+    if (from !== -1) elements.splice(from, 0, line);
+    line.replaceChildren(from > 0 ? LESS_SURE : NOT_SURE);
+    arrange(list, elements);
     $("more").hidden = Boolean(words) || app.best.length < app.wanted;
     $("genre-filter").hidden = Boolean(words) || app.catalogue.genres.length < 2;
     $("hero").classList.toggle("small", app.store.used().length > 0);
