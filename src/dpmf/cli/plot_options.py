@@ -37,7 +37,7 @@ picture_options = all_of(
             metavar="FILE",
             help="Where to save the picture: .png, .svg or .pdf.",
         ),
-        click.option("--title", metavar="TEXT", help="What to write above it."),
+        click.option("--title", metavar="TEXT", help="Title of the picture."),
         click.option("--size", metavar="WxH", help="Width and height in inches, such as 7x5."),
         json_option,
     ]

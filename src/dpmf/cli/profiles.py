@@ -23,9 +23,11 @@ profile_options = all_of(
             "--profiles",
             type=click.Path(path_type=Path),
             metavar="PATH",
-            help="Factors of users, for --method objective: a public CSV of user,x1,…, or a release.",
+            help="User factors for --method objective: a public CSV file of user,x1,…, or a release.",
         ),
-        click.option("--profiles-epsilon", type=float, metavar="E", help="What profiles made with a release may cost."),
+        click.option(
+            "--profiles-epsilon", type=float, metavar="E", help="Budget for profiles that are fitted with a release."
+        ),
         click.option(
             "--profiles-public",
             is_flag=True,

@@ -32,7 +32,10 @@ _IMPERSONAL = {"ratings": "how well everybody likes items", "popularity": "popul
 @json_option
 @grouped(asked=ChoiceOptions)
 def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: bool) -> None:
-    """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
+    """Recommend items to one person, from their own ratings.
+
+    Nothing leaves this process.
+    """
     from dpmf.model import Release
 
     loaded = Release.load(release)
@@ -61,7 +64,10 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
 @click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
 @json_option
 def similar(release: Path, item: str, k: int, as_json: bool) -> None:
-    """List the items of a RELEASE most similar to ITEM (an id or an exact title)."""
+    """List the items of a RELEASE most similar to ITEM.
+
+    ITEM is an id or an exact title.
+    """
     from dpmf.model import Release
 
     found = Release.load(release).similar_items(item, k)

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     "--ratings",
     "data",
     metavar="DATA",
-    help="Whom to recommend to: everybody in DATA. For a model, all its users if not given.",
+    help="Recommend to everybody in DATA; for a model, by default to all its users.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Parquet file to write. Sensitive."
 )
 @choice_options
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option(
+    "--threads", type=int, metavar="N", help="Number of threads, all CPUs by default; never changes the result."
+)
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
 @data_options
 @json_option
@@ -47,7 +49,7 @@ def recommend_all(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Recommend items to everybody, from a RELEASE or a MODEL, and write the lists to a Parquet file.
+    """Recommend items to everybody, into a Parquet file.
 
     A release is given everybody's ratings and fits each person to their own; a model knows its users and what they
     rated. The file has the columns user, item, rank and score, and rating if there is one beside the score.
