@@ -219,7 +219,7 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
     spent = answer("ledger", "data.ledger")["spent"]
     assert 2 < spent < 3
     done = command(*line, "--epsilon", 0.5, "--ledger", "data.ledger")
-    assert "For whoever is in all that the ledger has: epsilon 2." in done.stdout
+    assert "People in all data sets of the ledger have spent epsilon 2." in done.stdout
     refusals = {
         ("--epsilon", 1): "--continue needs --ledger FILE",
         (

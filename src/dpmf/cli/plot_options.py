@@ -115,7 +115,7 @@ def rows_of(folder: Path) -> list[Row]:
 
     rows = Table(folder / "runs.csv").rows()
     if not rows:
-        raise InvalidArgument(f"{folder} holds no result yet: let `dpmf compare` end a run first")
+        raise InvalidArgument(f"{folder} holds no result yet: let `dpmf compare` finish a run first")
     return rows
 
 

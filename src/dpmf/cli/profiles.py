@@ -83,7 +83,7 @@ def check_profiles(methods: Sequence[str], kind: str, options: ProfileOptions, *
             )
     elif len(options.given) > 1:
         raise InvalidArgument(
-            f"--profiles {options.profiles} is no folder with a release: leave --profiles-epsilon and "
+            f"--profiles {options.profiles} is not a folder with a release: leave --profiles-epsilon and "
             "--profiles-public out"
         )
 

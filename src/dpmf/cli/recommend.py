@@ -52,7 +52,7 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
     found = person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters())
     if by == "nothing":
         raise InvalidArgument(
-            f"{release} has nothing to recommend by: it learnt nothing of any item beyond noise; train on more people, "
+            f"{release} cannot recommend anything: it knows nothing beyond noise about any item; train on more people, "
             "or with a larger --epsilon"
         )
     _show(found, as_json, ordered_by=by)
@@ -73,7 +73,7 @@ def similar(release: Path, item: str, k: int, as_json: bool) -> None:
     found = Release.load(release).similar_items(item, k)
     if not found:
         raise InvalidArgument(
-            f"no more than noise is known of what is like {item!r}: ask about an item that more people have, or "
+            f"nothing beyond noise is known about items like {item!r}: ask about an item that more people have, or "
             "train on more people or with a larger --epsilon"
         )
     _show(found, as_json)

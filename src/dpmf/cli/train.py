@@ -213,9 +213,11 @@ def train(
     else:
         print_run(run, method, report, outputs.model)
         if user_budgets and job.executor is not None:
-            say("On a cluster, those named in --user-budgets who are no users are not counted: check their ids")
+            say("On a cluster, ids in --user-budgets that are not among the users are not counted: check them")
         if ledger is not None and start is not None:
-            say(f"For whoever is in all that the ledger has: epsilon {ledger.spent():g} of {ledger.cap.epsilon:g}")
+            say(
+                f"People in all data sets of the ledger have spent epsilon {ledger.spent():g} of {ledger.cap.epsilon:g}"
+            )
 
 
 def _check_split(split: SplitOptions) -> None:
