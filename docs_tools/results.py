@@ -9,9 +9,10 @@ Python has it:
 
     rmse <!-- als/ml-1m/1:rmse:.3f -->0.938<!-- end -->
 
-and a table of docs/results/tables.toml between `<!-- begin: results NAME -->` and `<!-- end: results NAME -->`. A table
-has columns, each a heading and a template such as `{1:rmse:.4f}` (epsilon, figure, format), and rows, each a label and
-a set with a name. Figures whose rows have a note are marked, and the notes stand below the table."""
+(a comment must not begin a line: in Markdown that ends the paragraph) and a table of docs/results/tables.toml between
+`<!-- begin: results NAME -->` and `<!-- end: results NAME -->`. A table has columns, each a heading and a template such
+as `{1:rmse:.4f}` (epsilon, figure, format), and rows, each a label and a set with a name. Figures whose rows have a
+note are marked, and the notes stand below the table."""
 
 from __future__ import annotations
 
@@ -125,6 +126,8 @@ def refreshed(text: str, tables: Mapping[str, Table], rows: Rows) -> str:
             raise KeyError(f"docs/results/tables.toml has no table {name}")
         return f"<!-- begin: results {name} -->\n\n{tables[name].markdown(rows)}\n\n<!-- end: results {name} -->"
 
+    if broken := re.search(rf"^{_FIGURE.pattern}", text, re.DOTALL | re.MULTILINE):
+        raise ValueError(f"{broken[0]} begins a line, which ends the paragraph: put a word before it")
     return _BLOCK.sub(block, _FIGURE.sub(figure, text))
 
 

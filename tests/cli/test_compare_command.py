@@ -73,7 +73,7 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
         (("--profiles-public",), "needs --profiles to be certified"),
         (("--profiles-epsilon", "1", "--modes", "paper", "--methods", "objective"), "for a certified run"),
         (("--profiles", "taken", "--methods", "als"), "for a certified run of --method objective"),
-        (("--profiles", "taken", "--profiles-epsilon", "1"), "is no folder with a release"),
+        (("--profiles", "taken", "--profiles-epsilon", "1"), "is not a folder with a release"),
         (("--profiles", ".", "--methods", "objective"), "say how much, with --profiles-epsilon"),
         (("--profiles", "nothing.csv"), "cannot read --profiles"),
         (("--out", "taken"), "choose another name"),

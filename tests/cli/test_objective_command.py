@@ -107,7 +107,7 @@ def test_without_a_guarantee_it_resumes_to_the_same_bytes(command: Command, data
         ((*OBJECTIVE, "--epsilon", "1", "--profiles", "missing.csv"), "cannot read --profiles"),
         ((*OBJECTIVE, "--epsilon", "1", "--profiles", "."), "say how much, with --profiles-epsilon"),
         ((*OBJECTIVE, "--epsilon", "1", "--profiles", ".", "--profiles-epsilon", "1"), "release.json"),
-        ((*OBJECTIVE, "--epsilon", "1", "--profiles", "a.csv", "--profiles-public"), "is no folder with a release"),
+        ((*OBJECTIVE, "--epsilon", "1", "--profiles", "a.csv", "--profiles-public"), "is not a folder with a release"),
         ((*OBJECTIVE, "--epsilon", "inf", "--profiles", "a.csv"), "--profiles is for a certified run"),
         ((*PAPER, "--epsilon", "1", "--profiles-epsilon", "1"), "--profiles-epsilon is for a certified run"),
         (("--method", "als", "--epsilon", "1", "--profiles-public"), "--profiles-public is for a certified run"),

@@ -164,7 +164,7 @@ def test_a_release_that_learnt_nobodys_taste_says_so(command: Command, tmp_path:
         assert report["learnt"]["lack"].startswith("nothing beyond")
         alike = command("similar", method, 3)
         assert (alike.returncode, alike.stdout, alike.stderr.count("\n")) == (1, "", 1)
-        assert "no more than noise is known of what is like '3'" in alike.stderr
+        assert "nothing beyond noise is known about items like '3'" in alike.stderr
 
 
 def test_a_list_that_is_the_same_for_everybody_says_so(command: Command, release_folder: Path, tmp_path: Path) -> None:
@@ -179,4 +179,4 @@ def test_a_list_that_is_the_same_for_everybody_says_so(command: Command, release
     assert done.stderr == "dpmf: nothing personal: the list is by popularity, as it is for everybody\n"
     nothing = command("recommend", "alike", "--ratings", "mine.csv")
     assert (nothing.returncode, nothing.stdout, nothing.stderr.count("\n")) == (1, "", 1)
-    assert "alike has nothing to recommend by" in nothing.stderr
+    assert "alike cannot recommend anything" in nothing.stderr

@@ -56,7 +56,7 @@ def test_a_certified_run_is_certified(command: Command, data_folder: Path, tmp_p
     assert "a sum over a random sample (each with probability 0.2), released at most 5 times" in shown
     shown = command("train", data_folder, *options, "--user-budgets", wishes).stdout
     assert "certified" in shown
-    assert "Users pay an epsilon of 0 at least" in shown
+    assert "Epsilon that users spend: 0 at least" in shown
     assert "What users pay" not in shown
 
 

@@ -221,8 +221,8 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
     assert 2 < spent < 3
     Path("wishes.csv").write_text(f"{small_ratings.user_ids[0]},0.1\n")
     done = command(*line, "--epsilon", 0.5, "--ledger", "data.ledger", "--user-budgets", "wishes.csv")
-    assert "For whoever is in all that the ledger has: epsilon 2." in done.stdout
-    assert "Beside what the earlier release costs them, users pay an epsilon of 0.1 at least" in done.stdout
+    assert "People in all data sets of the ledger have spent epsilon 2." in done.stdout
+    assert "Epsilon that users spend beside that of the earlier release: 0.1 at least" in done.stdout
     refusals = {
         ("--epsilon", 1): "--continue needs --ledger FILE",
         (

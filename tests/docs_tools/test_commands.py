@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from docs_tools.cli_reference import context_of
 
 from dpmf.cli import dpmf
 from dpmf.ratings.synthetic import make
@@ -47,19 +48,19 @@ def test_commands_and_options_exist(page: Path) -> None:
     assert commands
     for words in commands:
         command: click.Command = dpmf
-        context = click.Context(dpmf, info_name="dpmf")
+        context = context_of(dpmf, "dpmf")
         while isinstance(command, click.Group):
             found = command.get_command(context, words.pop(0))
             assert found is not None, words
-            command, context = found, click.Context(found, info_name=found.name, parent=context)
+            command, context = found, context_of(found, found.name or "", context)
         command.make_parser(context).parse_args(words)
 
 
 def test_an_option_that_does_not_exist_is_found() -> None:
-    train = dpmf.get_command(click.Context(dpmf), "train")
+    train = dpmf.get_command(context_of(dpmf, "dpmf"), "train")
     assert train is not None
     with pytest.raises(click.NoSuchOption):
-        train.make_parser(click.Context(train)).parse_args(["DATA", "--epsilons", "1"])
+        train.make_parser(context_of(train, "train")).parse_args(["DATA", "--epsilons", "1"])
 
 
 @pytest.mark.parametrize("tutorial", ["recommender", "privacy"])

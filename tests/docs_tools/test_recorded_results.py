@@ -61,8 +61,8 @@ def test_every_note_has_a_mark_of_its_own_and_none_is_about_baselines() -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("<!-- als/few/2:rmse:.3f --><!-- end -->", "no rmse of als/few/2"),
-        ("<!-- als/few/1:mae:.3f --><!-- end -->", "no mae of als/few/1"),
+        ("so <!-- als/few/2:rmse:.3f --><!-- end -->", "no rmse of als/few/2"),
+        ("so <!-- als/few/1:mae:.3f --><!-- end -->", "no mae of als/few/1"),
         ("<!-- begin: results none -->\n<!-- end: results none -->", "no table none"),
     ],
 )
@@ -78,6 +78,11 @@ def test_a_row_may_say_what_a_column_shows() -> None:
         [("error", "als/few", {"value": "rmse"}), ("of", "als/few", {"value": "people"})],
     )
     assert "| error | 0.9¹ |\n| of | 1,200¹ |" in table.markdown(ROWS)
+
+
+def test_a_comment_that_would_end_a_paragraph_is_refused() -> None:
+    with pytest.raises(ValueError, match="begins a line"):
+        refreshed("so\n<!-- als/few/1:rmse:.3f --><!-- end -->", TABLES, ROWS)
 
 
 def test_a_row_without_figures_is_refused() -> None:

@@ -109,7 +109,7 @@ class _Commands(click.Group):
 def dpmf() -> None:
     """Differentially private matrix factorization.
 
-    Train a recommender on people's ratings, publish item factors only, and let everybody compute their own
+    Train a recommender on people's ratings, publish numbers about items only, and let everybody compute their own
     recommendations. Start with `dpmf demo`.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)

@@ -52,30 +52,32 @@ class _Extent:
 
 @click.command()
 @click.argument("subject", required=False, metavar="[METHOD|RELEASE]")
-@click.option("--epsilon", type=float, metavar="E", help="Privacy budget of a METHOD; a release brings its own.")
-@click.option("--delta", type=float, metavar="D", help="Privacy budget, too; 1e-6, or that of a paper's claim.")
+@click.option("--epsilon", type=float, metavar="E", help="The ε to audit a METHOD at; a release brings its own.")
+@click.option("--delta", type=float, metavar="D", help="The δ; by default 1e-6, or that of a paper's claim.")
 @click.option(
     "--mode",
     type=click.Choice(["certified", "paper"]),
     default="certified",
     show_default=True,
-    help="What to audit: what is proven here, or what a paper claims of its method as published.",
+    help="Which guarantee to audit: proven here (certified), or as a paper claims of its method as published.",
 )
 @click.option(
     "--neighbours",
     type=click.Choice(["add-remove", "replace"]),
-    help="Which data sets should look alike; add-remove, or those of a paper's claim.",
+    help="What is hidden: that a person takes part, or only what they contribute; add-remove, or that of a claim.",
 )
 @click.option(
     "--feedback",
     type=click.Choice(["explicit", "implicit"]),
     default="explicit",
     show_default=True,
-    help="What counts: ratings, or which items people have.",
+    help="What to learn from: ratings, or which items people have.",
 )
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
-@click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
+@click.option("--epochs", type=int, metavar="N", help="Passes over the ratings; rounds of a private run.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set any other parameter of the method (repeatable)."
+)
 @click.option("--data", metavar="DATA", help="Ratings to audit on; small synthetic ones by default.")
 @click.option(
     "--parts",
@@ -90,9 +92,16 @@ class _Extent:
     help="Runs of each of two worlds; up to 500 by default, and fewer if they take long.",
 )
 @click.option(
-    "--canaries", type=click.IntRange(10, 100_000), default=400, show_default=True, metavar="N", help="Of one run."
+    "--canaries",
+    type=click.IntRange(10, 100_000),
+    default=400,
+    show_default=True,
+    metavar="N",
+    help="Number of canaries in the one run.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of worlds and persons. Noise is never seeded.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of worlds and persons; noise is never seeded."
+)
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page (HTML) with pictures.")
 @data_options
 @json_option
@@ -101,7 +110,9 @@ def audit(
     subject: str | None, budgeted: _Budgeted, extent: _Extent, data: str | None, report: Path | None, as_json: bool,
     **reading: Any,
 ) -> None:  # fmt: skip
-    """Try to refute the guarantee of a METHOD, or of the method and the configuration that a RELEASE was made with.
+    """Try to refute the guarantee of a METHOD or a RELEASE.
+
+    For a RELEASE, the method and the configuration that it was made with are audited.
 
     Exact sensitivity of everything that is released, size and tails of the noise, the best attack on whole runs in two
     worlds that differ in one person, one run with many canaries, and attacks that people fear. With --mode paper it is

@@ -18,7 +18,7 @@ from dpmf.errors import InvalidArgument
 @click.option(
     "--epochs", type=click.IntRange(1), default=3, show_default=True, help="Epochs per figure; the best counts."
 )
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@click.option("--threads", type=int, metavar="N", help="Number of threads; all CPUs by default.")
 @click.option("--users", type=click.IntRange(1), metavar="N", help="Use this many users of DATA at most.")
 @click.option(
     "--libmf", type=click.Path(path_type=Path), metavar="PATH", help="A build of LIBMF (a shared library) to use."
@@ -39,7 +39,10 @@ def bench(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Measure the engine on DATA: against this machine's own limit, and against peers in the same run."""
+    """Measure the speed of the engine on DATA.
+
+    The limit of this machine, and peers in the same run, stand beside it.
+    """
     from dpmf.bench.peers import MOST_RACING_FACTORS
     from dpmf.bench.serving import serving_speed
     from dpmf.bench.speed import bench as measure

@@ -22,10 +22,10 @@ chain_options = all_of(
             type=int,
             default=0,
             metavar="N",
-            help="Run this many more chains of sgld, at least 2, and see whether they agree.",
+            help="Run N more chains of sgld, at least 2, and test whether they agree.",
         ),
         click.option(
-            "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Where to draw them: a PNG file."
+            "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Plot the chains to this PNG file."
         ),
     ]
 )

@@ -92,7 +92,7 @@ class _Repeated:
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
     show_default=True,
-    help="Which data sets should look alike, in certified runs.",
+    help="What certified runs hide: that a person takes part (add-remove), or only what they contribute.",
 )
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @profile_options
@@ -104,7 +104,7 @@ class _Repeated:
     metavar="N",
     help="Runs of each, with a split, a start and noise of its own.",
 )
-@click.option("--holdout", type=Held(), default=0.1, show_default=True, metavar="F", help="What part to test on.")
+@click.option("--holdout", type=Held(), default=0.1, show_default=True, metavar="F", help="Fraction to test on.")
 @split_option
 @test_option
 @click.option(
@@ -114,14 +114,22 @@ class _Repeated:
     show_default=True,
     help="Determines the first split and start; further repeats have the next. Noise is never seeded.",
 )
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option(
+    "--threads", type=int, metavar="N", help="Number of threads, all CPUs by default; never changes the result."
+)
 @click.option(
     "--jobs",
     type=int,
     metavar="N",
     help="Runs side by side after the first repeat, which is timed; one per thread by default.",
 )
-@click.option("--set", "settings", multiple=True, metavar="METHOD.NAME=VALUE", help="Any other field of a method.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="METHOD.NAME=VALUE",
+    help="Set any other parameter of a method (repeatable).",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -145,7 +153,7 @@ def compare(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Compare methods on DATA: accuracy against privacy, with a report.
+    """Compare methods on DATA: accuracy against privacy.
 
     Runs every method at every epsilon, several times, and writes rows as they come. After an interruption, the same
     command resumes.

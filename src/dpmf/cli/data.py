@@ -58,7 +58,7 @@ def list_(as_json: bool) -> None:
     "target",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write what was understood to DIR, as dataset.json and items.csv, for you to correct and confirm.",
+    help="Write the detected facts to DIR, as dataset.json and items.csv, for you to correct and confirm.",
 )
 @data_options
 @json_option
@@ -95,7 +95,7 @@ def _in_words(value: object) -> str:
     "--folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to put it; by default in the data folder of dpmf.",
+    help="Where to save it; by default in the data folder of dpmf.",
 )
 @json_option
 def fetch(name: str, folder: Path | None, as_json: bool) -> None:
@@ -192,7 +192,7 @@ def ingest(
 @click.option("--ratings", type=int, metavar="N", help="Number of ratings; that of --like by default.")
 @click.option("--users", type=int, metavar="N", help="Number of users; that of --like by default.")
 @click.option("--items", type=int, metavar="N", help="Number of items; that of --like by default.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Determines the ratings.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the ratings.")
 @json_option
 def make(
     folder: Path, like: str, ratings: int | None, users: int | None, items: int | None, seed: int, as_json: bool

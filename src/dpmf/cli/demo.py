@@ -20,10 +20,13 @@ from dpmf.errors import InvalidArgument
     metavar="DIR",
     help="Where to save the release and the picture.",
 )
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@click.option("--threads", type=int, metavar="N", help="Number of threads; all CPUs by default.")
 @json_option
 def demo(out: Path, threads: int | None, as_json: bool) -> None:
-    """Train on built-in synthetic ratings, release and recommend, with a picture."""
+    """Train on synthetic ratings, release and recommend.
+
+    The ratings are built in. Errors with and without privacy are shown side by side and as a picture.
+    """
     from dpmf.compare.demo import run_demo
 
     if out.exists() and not out.is_dir():

@@ -37,7 +37,7 @@ def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> di
         if len(found.paths) == 1 and found.path.is_file():
             return _of_file(found.path, options, target)
     if target is not None:
-        raise InvalidArgument(f"--write-dataset is for a file, and {source} is none: leave it out")
+        raise InvalidArgument(f"--write-dataset is for a file, and {source} is not one: leave it out")
     facts: dict[str, Any] = {}
     known = None if path.exists() else CATALOGUE.get(source)
     if known is not None:

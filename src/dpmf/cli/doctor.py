@@ -41,7 +41,9 @@ _THREAD_LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 @json_option
 @grouped(spread=ClusterOptions)
 def doctor(spread: ClusterOptions, as_json: bool) -> None:
-    """Show what this machine offers: versions, CPU features, threads, the cache of compiled code.
+    """Show what this machine offers.
+
+    Versions, CPU features, threads, and the cache of compiled code.
 
     With --cluster, show what that offers: workers are started as for training, and refused where results would differ.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _RESTS_ON = (
     "No rating was read, nothing was entered in a ledger, and nothing was released.",
-    "Memory and time are rough: from the sizes above and what other data took on two threads of another machine.",
+    "Memory and time are rough estimates, from the sizes above and from other data on two threads of another machine.",
 )
 _FROM_FILE = (
     "The number of ratings follows from the size of the file, and memory and time from that: they are for the holder "
@@ -25,7 +25,7 @@ _FROM_FILE = (
 )
 _ELSEWHERE = (
     "Other data may be worse for the same epsilon times people: on Book-Crossing at epsilon 20, als lost 0.02 to the "
-    "per-user mean. Try it on public ratings that are like yours."
+    "per-user mean. Try it on public ratings similar to yours."
 )
 
 
@@ -89,9 +89,13 @@ def _print(found: Estimate, method: Method, ledger: dict[str, Any] | None, *, fr
     low, high = found.seconds
     say(f"Memory: about {found.memory / 1e6:,.0f} MB at most. Time: about {low:.0f} to {high:.0f} s")
     if found.popular_from is not None:
-        say(f"Popularity: known of items that about {found.popular_from:,.0f} people have, of 25 items each")
+        enough = f"{found.popular_from:,.0f} people with 25 items each"
+        say(f"Popularity: an item stands out from the noise if about {enough} have it")
     if found.users is None:
-        say("What it could find depends on how many people there are: if that is public, say --users-about", "yellow")
+        say(
+            "What it could learn depends on the number of people: if that is public, declare it with --users-about",
+            "yellow",
+        )
     else:
         _print_learnt(found)
     for line in (*_RESTS_ON, *([_FROM_FILE] if from_file else [])):
@@ -107,7 +111,7 @@ def _print_learnt(found: Estimate) -> None:
         return
     low, high = found.rmse_of_baseline
     say(
-        f"rmse: {low:.2f} to {high:.2f} of that of the per-user mean, as was measured of als with 1/5 to 5 times as "
-        f"much epsilon times people ({', '.join(found.references)})"
+        f"rmse: {low:.2f} to {high:.2f} of that of the per-user mean, as measured for als with 1/5 to 5 times this "
+        f"epsilon times people ({', '.join(found.references)})"
     )
     say(_ELSEWHERE)

@@ -51,7 +51,7 @@ class _Asked:
 @click.option("--holdout", type=Held(), default=0.1, show_default=True, metavar="F", help="The fraction to test on.")
 @split_option
 @test_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, or who is held out.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the split, or of who is held out.")
 @click.option("-k", type=int, default=10, show_default=True, help="Length of the ranked lists.")
 @click.option(
     "--least-ratings",
@@ -61,7 +61,7 @@ class _Asked:
     metavar="N",
     help="Test only on users and items with at least N other ratings.",
 )
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default.")
+@click.option("--threads", type=int, metavar="N", help="Number of threads; all CPUs by default.")
 @protocol_options
 @click.option("--peers", is_flag=True, help="For new users: also rank by popularity, exact and private, and by EASE.")
 @cluster_options
@@ -79,7 +79,9 @@ def evaluate(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Evaluate a saved RELEASE on DATA: fold users in on part of their ratings, test on the rest.
+    """Evaluate a saved RELEASE on DATA.
+
+    Users are folded in with part of their ratings and tested on the rest.
 
     With --protocol new-users, the people that --seed chooses are ranked for: those that `dpmf train --holdout-users`
     with the same seed held out. A release that was trained on them looks better than it is.

@@ -30,7 +30,7 @@ _FORMATS = ("text", "label", "nist", "opendp-registry")
     "--answers",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="JSON file that answers what --format opendp-registry asks.",
+    help="JSON file with the answers that --format opendp-registry asks for.",
 )
 @click.option("--markdown", is_flag=True, help="Print the table of --format nist as Markdown.")
 @click.option(
@@ -41,7 +41,7 @@ _FORMATS = ("text", "label", "nist", "opendp-registry")
 )
 @json_option
 def explain(release: Path, form: str, answers: Path | None, markdown: bool, out: Path | None, as_json: bool) -> None:
-    """Explain in plain words what a RELEASE holds and what is guaranteed.
+    """Explain in plain words what a RELEASE guarantees.
 
     A release that contradicts itself is refused, as by `dpmf verify`.
     """

@@ -70,7 +70,7 @@ def _card(release: Release, name: str, out: Path, as_json: bool) -> None:
     if out.is_dir():
         raise InvalidArgument(f"--out {out} is a folder: name the file of the card, such as {out / 'README.md'}")
     if out.exists() and not out.read_bytes().startswith(b'---\nlibrary_name: "dpmf"'):
-        raise InvalidArgument(f"--out {out} exists and is no model card: choose another name")
+        raise InvalidArgument(f"--out {out} exists and is not a model card: choose another name")
     text = model_card(release, name)
     write_text(out, text)
     if as_json:

@@ -13,7 +13,10 @@ from dpmf.cli.output import json_option, print_json, print_table, say
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def ledger(file: Path, as_json: bool) -> None:
-    """Show the ledger FILE: every release, their total cost, and the cap."""
+    """Show every release in a ledger FILE, and their total cost.
+
+    The cap stands beside the cost.
+    """
     from dpmf.privacy.budget import delta_warning
     from dpmf.privacy.ledger import Ledger
 

@@ -27,22 +27,22 @@ _MOST_DIGITS = 20  # of an amount of memory
 _DATA_OPTIONS = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
     click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items, as published."),
-    click.option("--users-about", type=int, metavar="N", help="About how many users there are, if that is public."),
+    click.option("--users-about", type=int, metavar="N", help="Approximate number of users, if it is public."),
     click.option(
         "--item-columns",
         metavar="ROLE=NAME,…",
-        help="Columns of item, title, genres in --items: names, or numbers from 0; usual names are found.",
+        help="Columns of item, title, genres in --items: names, or numbers from 0; common names are recognised.",
     ),
-    click.option("--item-delimiter", help="What separates columns of --items; found if not given."),
+    click.option("--item-delimiter", help="Column separator of --items; detected by default."),
     click.option(
-        "--item-encoding", metavar="NAME", help="Encoding of --items: utf-8, latin-1, cp1252; found if not given."
+        "--item-encoding", metavar="NAME", help="Encoding of --items: utf-8, latin-1 or cp1252; detected by default."
     ),
-    click.option("--format", "format_", type=click.Choice(FORMAT_NAMES), help="File format; recognised if not given."),
-    click.option("--delimiter", help="What separates columns of a text file; '\\t' for a tab."),
+    click.option("--format", "format_", type=click.Choice(FORMAT_NAMES), help="File format; detected by default."),
+    click.option("--delimiter", help="Column separator of a text file; '\\t' for a tab."),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line names the columns; if not given, except in .dat and .data files.",
+        help="Whether the first line names the columns; by default it does, except in .dat and .data files.",
     ),
     click.option(
         "--columns",
@@ -52,25 +52,27 @@ _DATA_OPTIONS = (
     click.option(
         "--duplicates",
         type=click.Choice(["last", "first", "mean", "sum", "error"]),
-        help="What to keep of several ratings of an item by a user; if not given, the last, or the sum of counts.",
+        help="Which of several ratings of an item by a user counts; by default the last, or the sum of counts.",
     ),
     click.option("--missing", type=float, metavar="VALUE", help="A rating that means “no rating”, such as -1."),
-    click.option("--encoding", metavar="NAME", help="Of DATA: utf-8 (the default), latin-1 or cp1252; never guessed."),
-    click.option("--escape", metavar="CHARACTER", help="What makes a quote part of a field, such as '\\'."),
+    click.option(
+        "--encoding", metavar="NAME", help="Encoding of DATA: utf-8 (the default), latin-1 or cp1252; never guessed."
+    ),
+    click.option("--escape", metavar="CHARACTER", help="Character that escapes a quote in a field, such as '\\'."),
     click.option(
         "--quotes/--no-quotes", default=None, help="Whether quotes enclose fields of DATA, as they do if not given."
     ),
     click.option(
         "--bad-rows",
         type=click.Choice(["refuse", "skip"]),
-        help="What to do with rows that cannot be read, each judged by itself; refuse if not given.",
+        help="What to do with rows that cannot be read, each judged by itself; refuse by default.",
     ),
     click.option(
         "--layout",
         type=click.Choice(["long", "wide"]),
-        help="A rating a line, or a user a line and an item a column; long if not given.",
+        help="One rating per line (long, the default), or one user per line and one item per column (wide).",
     ),
-    click.option("--leading", type=int, metavar="N", help="Columns of a wide layout that come before the items."),
+    click.option("--leading", type=int, metavar="N", help="Number of columns before the items in a wide layout."),
 )
 
 
@@ -80,7 +82,7 @@ split_option = click.option(
     type=click.Choice(["random", "per-user", "last", "time"]),
     default="random",
     show_default=True,
-    help="What to hold out; with 'last', --holdout is a number of ratings per user, with 'time' a date.",
+    help="How to hold out; with 'last', --holdout is a number of ratings per user, with 'time' a date.",
 )
 test_option = click.option(
     "--test",

@@ -19,7 +19,7 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-METRICS_NOTE = "These figures are for the holder of the data: no guarantee covers them."
+METRICS_NOTE = "These figures are for the data holder: no guarantee covers them."
 
 
 def print_json(content: Any) -> None:

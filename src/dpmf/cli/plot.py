@@ -77,7 +77,7 @@ def convergence(sources: tuple[Path, ...], size: str | None, out: Path, **asked:
 
 @plot.command()
 @_folder
-@click.option("--epsilon", type=float, metavar="E", help="Only private runs of this epsilon; a few by default.")
+@click.option("--epsilon", type=float, metavar="E", help="Only private runs at this epsilon; by default a few.")
 @picture_options
 def errors(source: Path, epsilon: float | None, size: str | None, out: Path, **asked: Any) -> None:
     """Draw how absolute errors on held-out ratings are distributed, from RESULTS of `dpmf compare`."""
@@ -126,7 +126,7 @@ def budget(sources: tuple[Path, ...], size: str | None, out: Path, **asked: Any)
 )
 @picture_options
 def personal(source: Path, user_budgets: Path, size: str | None, out: Path, **asked: Any) -> None:
-    """Draw how many users of a certified MODEL pay how much. Sensitive."""
+    """Draw how the budgets that users of a certified MODEL spend are distributed. Sensitive."""
     inches = check_picture(out, size)
     check_kinds([source], ["model"])
     from dpmf.compare.plots.figure import figure

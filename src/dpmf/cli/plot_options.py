@@ -37,7 +37,7 @@ picture_options = all_of(
             metavar="FILE",
             help="Where to save the picture: .png, .svg or .pdf.",
         ),
-        click.option("--title", metavar="TEXT", help="What to write above it."),
+        click.option("--title", metavar="TEXT", help="Title of the picture."),
         click.option("--size", metavar="WxH", help="Width and height in inches, such as 7x5."),
         json_option,
     ]
@@ -115,7 +115,7 @@ def rows_of(folder: Path) -> list[Row]:
 
     rows = Table(folder / "runs.csv").rows()
     if not rows:
-        raise InvalidArgument(f"{folder} holds no result yet: let `dpmf compare` end a run first")
+        raise InvalidArgument(f"{folder} holds no result yet: let `dpmf compare` finish a run first")
     return rows
 
 

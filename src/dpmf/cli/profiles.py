@@ -23,9 +23,11 @@ profile_options = all_of(
             "--profiles",
             type=click.Path(path_type=Path),
             metavar="PATH",
-            help="Factors of users, for --method objective: a public CSV of user,x1,…, or a release.",
+            help="User factors for --method objective: a public CSV file of user,x1,…, or a release.",
         ),
-        click.option("--profiles-epsilon", type=float, metavar="E", help="What profiles made with a release may cost."),
+        click.option(
+            "--profiles-epsilon", type=float, metavar="E", help="Budget for profiles that are fitted with a release."
+        ),
         click.option(
             "--profiles-public",
             is_flag=True,
@@ -81,7 +83,7 @@ def check_profiles(methods: Sequence[str], kind: str, options: ProfileOptions, *
             )
     elif len(options.given) > 1:
         raise InvalidArgument(
-            f"--profiles {options.profiles} is no folder with a release: leave --profiles-epsilon and "
+            f"--profiles {options.profiles} is not a folder with a release: leave --profiles-epsilon and "
             "--profiles-public out"
         )
 

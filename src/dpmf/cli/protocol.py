@@ -71,7 +71,7 @@ protocol_options = all_of(
             type=click.Choice(["ratings", NEW_USERS]),
             default="ratings",
             show_default=True,
-            help="Test on held-out ratings of everybody, or rank for people who are held out whole.",
+            help="Test on held-out ratings of everybody, or rank items for users who are held out entirely.",
         ),
         click.option(
             "--new-users",
@@ -80,7 +80,7 @@ protocol_options = all_of(
             default=0.1,
             show_default=True,
             metavar="F",
-            help="The part of the people to hold out; lists are made for 10,000 of them at most.",
+            help="Fraction of the users to hold out; lists are computed for at most 10,000 of them.",
         ),
         click.option(
             "--fold-in",
@@ -88,14 +88,14 @@ protocol_options = all_of(
             default=0.8,
             show_default=True,
             metavar="F",
-            help="The part of what new users like that is known of them.",
+            help="Fraction of the items a new user likes that is folded in.",
         ),
         click.option(
             "--positive",
             type=float,
             metavar="T",
             show_default="three quarters up the scale",
-            help="The rating from which on new users like an item.",
+            help="Lowest rating that counts as liking an item.",
         ),
         click.option(
             "--least-liked",
@@ -104,7 +104,7 @@ protocol_options = all_of(
             default=5,
             show_default=True,
             metavar="N",
-            help="New users who like fewer items than that are left out.",
+            help="Leave out new users who like fewer than N items.",
         ),
     ]
 )

@@ -32,7 +32,10 @@ _IMPERSONAL = {"ratings": "how well everybody likes items", "popularity": "popul
 @json_option
 @grouped(asked=ChoiceOptions)
 def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: bool) -> None:
-    """Recommend items to one person, from a RELEASE and their own ratings. Nothing leaves this process."""
+    """Recommend items to one person, from their own ratings.
+
+    Nothing leaves this process.
+    """
     from dpmf.model import Release
 
     loaded = Release.load(release)
@@ -50,7 +53,7 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
     found = person.recommend(asked.k, include_rated=asked.include_rated, **asked.filters())
     if by == "nothing":
         raise InvalidArgument(
-            f"{release} has nothing to recommend by: it learnt nothing of any item beyond noise; train on more people, "
+            f"{release} cannot recommend anything: it knows nothing beyond noise about any item; train on more people, "
             "or with a larger --epsilon"
         )
     _show(found, as_json, ordered_by=by)
@@ -62,13 +65,16 @@ def recommend(release: Path, ratings_file: Path, asked: ChoiceOptions, as_json: 
 @click.option("-k", type=int, default=10, show_default=True, help="Number of items.")
 @json_option
 def similar(release: Path, item: str, k: int, as_json: bool) -> None:
-    """List the items of a RELEASE most similar to ITEM (an id or an exact title)."""
+    """List the items of a RELEASE most similar to ITEM.
+
+    ITEM is an id or an exact title.
+    """
     from dpmf.model import Release
 
     found = Release.load(release).similar_items(item, k)
     if not found:
         raise InvalidArgument(
-            f"no more than noise is known of what is like {item!r}: ask about an item that more people have, or "
+            f"nothing beyond noise is known about items like {item!r}: ask about an item that more people have, or "
             "train on more people or with a larger --epsilon"
         )
     _show(found, as_json)

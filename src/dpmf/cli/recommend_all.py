@@ -30,7 +30,7 @@ _NO_USERS = "a release knows no users: name their ratings with --ratings DATA"
     "--ratings",
     "data",
     metavar="DATA",
-    help="Whom to recommend to: everybody in DATA. For a model, all its users if not given.",
+    help="Recommend to everybody in DATA; for a model, by default to all its users.",
 )
 @click.option(
     "--out",
@@ -40,7 +40,9 @@ _NO_USERS = "a release knows no users: name their ratings with --ratings DATA"
     help="Parquet file to write, or, on a cluster, a new folder of them. Sensitive.",
 )
 @choice_options
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option(
+    "--threads", type=int, metavar="N", help="Number of threads, all CPUs by default; never changes the result."
+)
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
 @cluster_options
 @data_options
@@ -57,7 +59,7 @@ def recommend_all(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Recommend items to everybody, from a RELEASE or a MODEL, and write the lists to a Parquet file.
+    """Recommend items to everybody, into a Parquet file.
 
     A release is given everybody's ratings and fits each person to their own; a model knows its users and what they
     rated. The file has the columns user, item, rank and score, and rating if there is one beside the score. On a

@@ -25,13 +25,18 @@ from dpmf.cli.output import json_option, print_json, say
     help="Also answer POST /api/recommend, which SENDS RATINGS TO THIS SERVER; it stores and logs nothing.",
 )
 @click.option(
-    "--accept-unproven", is_flag=True, help="Serve a release that is not certified to others; with a red banner."
+    "--accept-unproven",
+    is_flag=True,
+    help="Serve a release that is not certified to other machines, with a red banner.",
 )
 @json_option
 def serve(
     release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
 ) -> None:  # fmt: skip
-    """Serve a page on which people get recommendations without sending their ratings anywhere."""
+    """Serve a page that recommends in the visitor's browser.
+
+    Visitors send their ratings nowhere.
+    """
     from dpmf.serve.server import ServerSettings, build_application, listening_socket
     from dpmf.serve.server import serve as serve_until_stopped
 

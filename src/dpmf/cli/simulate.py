@@ -62,17 +62,17 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
     type=click.Choice(["certified", "paper"]),
     default="certified",
     show_default=True,
-    help="Which guarantee: proven here, or claimed by the paper.",
+    help="Which guarantee: proven here (certified), or as the paper claims.",
 )
 @click.option(
     "--method",
     metavar="NAME",
-    help="What a certified run computes: joint unless given, as in training; als sends less.",
+    help="Method of a certified run: joint by default, as in training; als sends less.",
 )
-@click.option("--epsilon", type=float, metavar="E", help="Budget or claim; 'inf' means not private.")
 @click.option(
-    "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Budget of a certified run, too."
+    "--epsilon", type=float, metavar="E", help="The ε of the budget, or of the claim; 'inf' means not private."
 )
+@click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="The δ of a certified run.")
 @profile_options
 @click.option("--rounds", type=int, metavar="N", help="Number of rounds: 100, 10,000 for s3, or 6 in a certified run.")
 @click.option(
@@ -95,9 +95,13 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
 @click.option("--holdout", type=float, metavar="F", help="Hold out this fraction and report the error on it.")
 @click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Determines the split, the start, and who is online when."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of the split, the initialization, and who is online when.",
 )
-@click.option("--threads", type=int, metavar="N", help="Threads for measuring errors; all CPUs by default.")
+@click.option("--threads", type=int, metavar="N", help="Number of threads for measuring errors; all CPUs by default.")
 @click.option(
     "--checkpoint",
     "checkpoint_folder",
@@ -114,7 +118,7 @@ _SETTINGS = (*_RANGES, "method", "items_public", "seed")  # options that a plan 
     metavar="FILE",
     help="Record what a certified run releases here, before anybody is asked.",
 )
-@click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together.")
+@click.option("--cap", type=float, metavar="E", help="The total epsilon that a new --ledger allows.")
 @data_options
 @json_option
 @grouped(profiles=ProfileOptions)
@@ -137,7 +141,10 @@ def simulate(
     as_json: bool,
     **others: Any,
 ) -> None:
-    """Simulate the protocol of an untrusted recommender on the ratings in DATA, with all parties in this process."""
+    """Simulate the untrusted-recommender protocol on DATA.
+
+    All parties are in this process.
+    """
     epsilon = _check(scenario, mode, epsilon)
     if mode == "certified":
         others["method"] = method_for(others["method"], None, "explicit")

@@ -85,19 +85,19 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--method",
     type=click.Choice(list(METHODS)),
-    help="How to learn, instead of --for; sgd is not private.",
+    help="The method, instead of --for; sgd is not private.",
 )
 @click.option(
     "--feedback",
     default="explicit",
     show_default=True,
     type=click.Choice(["explicit", "implicit"]),
-    help="What counts: ratings, or which items people have, whatever the rating.",
+    help="What to learn from: ratings, or which items people have, whatever the rating.",
 )
 @private_options
 @profile_options
 @click.option("--factors", type=int, metavar="K", help="Length of the factor vectors.")
-@click.option("--epochs", type=int, metavar="N", help="How often every rating is visited.")
+@click.option("--epochs", type=int, metavar="N", help="Passes over the ratings; rounds of a private run.")
 @chain_options
 @click.option("--holdout", type=Held(), metavar="F", help="Hold out this fraction and report the error on it.")
 @split_option
@@ -106,28 +106,34 @@ def _with_method(function: Callable[..., None]) -> Callable[..., None]:
     "--holdout-users",
     type=float,
     metavar="F",
-    help="Hold out this part of the people, and report how well items are ranked for them.",
+    help="Hold out this fraction of the users and report ranking figures for them.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Determines the split, the start and the order.")
-@click.option("--threads", type=int, metavar="N", help="Threads; all CPUs by default. Never changes the result.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the split, the initialization and the order."
+)
+@click.option(
+    "--threads", type=int, metavar="N", help="Number of threads, all CPUs by default; never changes the result."
+)
 @click.option("--memory", metavar="SIZE", help="Stream ratings from disk if they take more than this, such as 1GB.")
 @cluster_options
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other field of the method.")
 @click.option(
-    "--dry-run", is_flag=True, help="Say what the run would cost and could find, from public facts; read no ratings."
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set any other parameter of the method (repeatable)."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show what the run would cost and could learn, from public facts; reads no ratings."
 )
 @folder_option("--continue", "start_folder", "Start from this release of joint or als, on new ratings; needs --ledger.")
 @folder_option("--out", "out", "Where to save the release.")
-@folder_option("--checkpoint", "checkpoint_folder", "Where to keep snapshots of the run. Sensitive.")
+@folder_option("--checkpoint", "checkpoint_folder", "Where to save snapshots of the run. Sensitive.")
 @click.option(
     "--checkpoint-every",
     type=int,
     metavar="N",
-    help="Epochs per snapshot, 1 by default; a private run takes one after every round.",
+    help="Epochs between snapshots, 1 by default; a private run takes one after every round.",
 )
 @click.option("--checkpoint-minutes", type=float, metavar="M", help="Also snapshot after this many minutes.")
 @click.option("--resume", is_flag=True, help="Resume from the newest snapshot in --checkpoint, if there is one.")
-@folder_option("--model", "model", "Where to save the whole model, user factors included. Sensitive.")
+@folder_option("--model", "model", "Where to save the model, user factors included. Sensitive.")
 @data_options
 @json_option
 @_with_method
@@ -158,7 +164,10 @@ def train(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Train a model on the ratings in DATA: a catalogue name, a file or a folder."""
+    """Train a model on DATA and save a release.
+
+    DATA is a catalogue name, a file or a folder.
+    """
     began = time.perf_counter()
     asked.check()
     check_privacy(asked, privacy)
@@ -204,9 +213,11 @@ def train(
     else:
         print_run(run, method, report, outputs.model)
         if user_budgets and job.executor is not None:
-            say("On a cluster, those named in --user-budgets who are no users are not counted: check their ids")
+            say("On a cluster, ids in --user-budgets that are not among the users are not counted: check them")
         if ledger is not None and start is not None:
-            say(f"For whoever is in all that the ledger has: epsilon {ledger.spent():g} of {ledger.cap.epsilon:g}")
+            say(
+                f"People in all data sets of the ledger have spent epsilon {ledger.spent():g} of {ledger.cap.epsilon:g}"
+            )
 
 
 def _check_split(split: SplitOptions) -> None:

@@ -118,40 +118,47 @@ cluster_options = all_of(
 
 private_options = all_of(
     [
-        click.option("--epsilon", type=float, metavar="E", help="Privacy budget; 'inf' means not private."),
-        click.option("--delta", type=float, default=1e-6, show_default=True, metavar="D", help="Privacy budget, too."),
+        click.option(
+            "--epsilon", type=float, metavar="E", help="The ε of the privacy budget; 'inf' means not private."
+        ),
+        click.option(
+            "--delta", type=float, default=1e-6, show_default=True, metavar="D", help="The δ of the privacy budget."
+        ),
         click.option("--allow-large-delta", is_flag=True, help="Accept a --delta of a half or more."),
         click.option(
             "--mode",
             type=click.Choice(["certified", "paper"]),
             default="certified",
             show_default=True,
-            help="What guarantee: proven here, or claimed by a paper.",
+            help="Which guarantee: proven here (certified), or as a paper claims.",
         ),
         click.option(
             "--neighbours",
             type=click.Choice(["add-remove", "replace"]),
             default="add-remove",
             show_default=True,
-            help="Which data sets should look alike.",
+            help="What is hidden: that a person takes part (add-remove), or only what they contribute (replace).",
         ),
         click.option("--items-public", is_flag=True, help="Assert that the item ids in DATA are a public list."),
         click.option(
             "--user-budgets",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="CSV of user,epsilon: who wants a smaller epsilon than the others.",
+            help="CSV file of user,epsilon: people who ask for a smaller epsilon than the others.",
         ),
         click.option(
             "--ledger",
             "ledger_file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Enter what is released here, before it is.",
+            help="Record the cost of the release in this file before any noise is drawn.",
         ),
-        click.option("--cap", type=float, metavar="E", help="What all releases in a new --ledger may cost together."),
+        click.option("--cap", type=float, metavar="E", help="The total epsilon that a new --ledger allows."),
         click.option(
-            "--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign the release: a PEM file."
+            "--sign-key",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Sign the release with this Ed25519 private key (PEM).",
         ),
     ]
 )

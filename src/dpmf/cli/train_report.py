@@ -75,11 +75,11 @@ def _print_section(section: Section) -> None:
 
 
 def _print_paid(paid: dict[str, Any], *, continues: bool) -> None:
-    who = "Beside what the earlier release costs them, users" if continues else "Users"
+    who = "Epsilon that users spend beside that of the earlier release:" if continues else "Epsilon that users spend:"
     say(
-        f"{who} pay an epsilon of {paid['least']:g} at least, {paid['median']:g} in the middle and "
-        f"{paid['most']:g} at most; {paid['below_budget']:.1%} pay less than the budget. Of those named in the "
-        f"list, {paid['named']:,} are among the users. {METRICS_NOTE}"
+        f"{who} {paid['least']:g} at least, {paid['median']:g} in the median, {paid['most']:g} at "
+        f"most; {paid['below_budget']:.1%} spend less than the budget. {paid['named']:,} people in the list are "
+        f"users. {METRICS_NOTE}"
     )
 
 
@@ -99,10 +99,10 @@ def _print_errors(run: Run, method: Method) -> None:
     print_table("Held-out ratings", ("", "rmse", "mae"), rows)
     if math.isfinite(accuracy.get("kld", math.nan)):
         whose = (
-            "It is of what everybody fits to their own ratings, not of the release, and" if method.folds_in else "It"
+            "It concerns what everybody fits to their own ratings, not the release, and" if method.folds_in else "It"
         )
         say(
-            f"Leak, as the divergence of errors on training ratings from these: {accuracy['kld']:.4f} nats, and "
+            f"Leak, as the divergence of training errors from these errors: {accuracy['kld']:.4f} nats, and "
             f"{accuracy['kld_top_users']:.4f} for the tenth of the users with the most ratings. {whose} guarantees "
             "nothing."
         )

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 )
 @json_option
 def verify(release: Path, public_key: Path | None, without_plan: bool, as_json: bool) -> None:
-    """Check the files of a RELEASE, recompute epsilon from its events, and check its signature.
+    """Check the files and the guarantee of a RELEASE.
 
-    The plan of its method is made again from what the release holds: the events have to be those of the plan, and there
-    is no tensor that they do not account for. Where that cannot be done, a signature that matches will do.
+    Epsilon is recomputed from the events. The plan of the method is rebuilt from the configuration: the events must be
+    those of the plan and account for every tensor. A release without a plan needs a matching signature.
 
     The exit code is 0 if everything that can be checked agrees; "certified" says whether there is a guarantee at all.
     """
