@@ -54,11 +54,11 @@ class Recommender:
         self._seeds: dict[int, bytes] = {}
         self._total: Total | None = None
         self.refusals = Refusals("the recommender")
-        self._users = Directory(self._keys, self.refusals, [self.public])
+        self._users = Directory(self._keys, self.refusals, [self.public], agreement.wire)
 
     def meet(self, third_party: bytes) -> None:
         """Get to know the third party."""
-        self._third_party = Channel(self._keys, third_party)
+        self._third_party = Channel(self._keys, third_party, self._agreement.wire)
         self._users.reserve(third_party)
 
     def admit(self, user: int, public: bytes) -> None:
@@ -92,7 +92,7 @@ class Recommender:
             self.mechanism.forfeit(question.what)  # from here on it is charged
         self._questions, self._total = tuple(questions), None
         self._seeds = {int(user): new_seed() for user in handles}
-        expected = Expected(self.round, self._agreement.digest, handles).encoded()
+        expected = Expected(self.round, self._agreement.digest, handles).encoded(self._agreement)
         out = [Outgoing(THIRD_PARTY, self._third_party.seal(expected))]
         for user, seed in self._seeds.items():
             out.append(Outgoing(user, self._users.seal(user, inquiry.for_user(seed).encoded(self._agreement))))
@@ -143,8 +143,9 @@ class Recommender:
     def _unmasked(self, total: Total, seeds: dict[int, bytes]) -> NDArray[np.int64]:
         ring = self._agreement.ring(total.round)
         elements = total.elements.copy()
+        version = self._agreement.wire
         for user in total.users:
-            elements -= mask_elements(seeds[int(user)], ring, len(elements))
+            elements -= mask_elements(seeds[int(user)], ring, len(elements), version=version)
         return ring.signed(elements)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], users: NDArray[np.int64]) -> Noisy:

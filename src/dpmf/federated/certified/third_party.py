@@ -40,13 +40,13 @@ class ThirdParty:
     def __init__(self, agreement: Agreement, recommender: bytes) -> None:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
-        self._recommender = Channel(self._keys, recommender)
+        self._recommender = Channel(self._keys, recommender, agreement.wire)
         self._round, self._is_open = -1, False  # the last that was opened
         self._expected: set[int] = set()
         self._arrived: set[int] = set()
         self._sum: NDArray[Any] = np.zeros(0, np.uint64)
         self.refusals = Refusals("the third party")
-        self._users = Directory(self._keys, self.refusals, [self.public, recommender])
+        self._users = Directory(self._keys, self.refusals, [self.public, recommender], agreement.wire)
 
     def admit(self, user: int, public: bytes) -> None:
         """Get to know a user, as `Directory` does."""

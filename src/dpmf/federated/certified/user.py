@@ -90,7 +90,8 @@ class User:
         self._mechanism = Mechanism(agreement.events, noise, agreement.crowd.n_shares)
         keys = KeyPair()
         self.public = keys.public
-        self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
+        channels = (Channel(keys, other, agreement.wire) for other in (recommender, third_party))
+        self._recommender, self._third_party = channels
         self.round = -1  # the last that was answered
         self._pass_over(after + 1)
         self.round = after
@@ -115,7 +116,7 @@ class User:
         elements = [self._noisy(question) for question in questions]
         ring = self._agreement.ring(inquiry.round)
         answer = ring.elements(np.concatenate(elements))
-        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer))
+        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer), version=self._agreement.wire)
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 

@@ -25,10 +25,11 @@ class Directory:
         own: the party's keys.
         refusals: where refusals are recorded.
         reserved: public keys of other parties, which no user may have.
+        version: of the wire.
     """
 
-    def __init__(self, own: KeyPair, refusals: Refusals, reserved: Collection[bytes] = ()) -> None:
-        self._own, self._refusals = own, refusals
+    def __init__(self, own: KeyPair, refusals: Refusals, reserved: Collection[bytes] = (), version: int = 1) -> None:
+        self._own, self._refusals, self._version = own, refusals, version
         self._channels: dict[int, Channel] = {}
         self._reserved = set(reserved)
 
@@ -43,7 +44,7 @@ class Directory:
                 raise Refused("the user is known already")
             if public in self._reserved:
                 raise Refused("the key is known already")
-            self._channels[user] = Channel(self._own, public)
+            self._channels[user] = Channel(self._own, public, self._version)
             self._reserved.add(public)
         except Refused as refusal:
             self._refusals.note(refusal)
