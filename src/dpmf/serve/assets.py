@@ -25,6 +25,7 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 INDEX_FILE = "index.html"
+JOIN_FILE = "join.html"
 RECOVERY_FILE = "js/recovery.js"  # has to be there for every index.html, however old
 _FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE)
 _DIGITS = 16
@@ -54,6 +55,12 @@ class Page:
 def page_files() -> Mapping[str, bytes]:
     """Return the sources of the page: relative path → content, the same for every release."""
     return MappingProxyType(_read(resources.files("dpmf.serve") / "page", ""))
+
+
+@cache
+def join_files() -> Mapping[str, bytes]:
+    """Return the sources of the page on which people take part in an agreement; only sites that offer one have it."""
+    return MappingProxyType(_read(resources.files("dpmf.serve") / "join", ""))
 
 
 @cache
