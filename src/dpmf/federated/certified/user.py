@@ -50,6 +50,7 @@ class User:
             and to store `round` before an answer is sent, or rounds could be answered twice. A ledger remembers it.
         place: of this person among all users, which an agreement with places needs.
         ledger: of this person, over all agreements. This one is entered before there is anything to send.
+        run: what tells this run from others in the ledger; by default the agreement and both public keys.
 
     Raises:
         BudgetExceeded: the ledger's cap does not allow for this agreement.
@@ -72,6 +73,7 @@ class User:
         after: int = -1,
         place: int | None = None,
         ledger: Ledger | None = None,
+        run: bytes | None = None,
     ) -> None:
         if share != 1 and agreement.budget.unit != "user":
             raise InvalidArgument(f"share={share:g} means nothing here: what is protected is a rating, not a person")
@@ -83,7 +85,7 @@ class User:
         self._account = None
         if ledger is not None:
             parties = recommender, third_party
-            self._account = Account(ledger, agreement, *parties, share, seeded=noise.seeded)
+            self._account = Account(ledger, agreement, *parties, share, run, seeded=noise.seeded)
             after = max(after, self._account.last_round)
         self._agreement = agreement
         self._people = People(own, own, np.array([share], np.float64), np.array([place or 0]))
