@@ -418,11 +418,11 @@ def _agreement_of(content: Mapping[str, Any], catalogue: Items) -> Agreement:
             raise InvalidArgument(f"the method {name!r} is not known to this version of dpmf: update dpmf")
         kind = METHODS[name]
         more: dict[str, Any] = {"budget": _budget_of(content["budget"]), **known_settings(kind, settings)}
-        people = (int(content["people"][one]) for one in ("per_round", "dropouts", "colluders"))
+        n_users, dropouts, colluders = (int(content["people"][one]) for one in ("per_round", "dropouts", "colluders"))
         method = kind(**more)
         if not isinstance(method, CertifiedMethod):
             raise InvalidArgument(f"{name} has no protocol in which people answer for themselves")
-        return Agreement(method, catalogue, _scale_of(content["scale"]), *people, content["wire"])
+        return Agreement(method, catalogue, _scale_of(content["scale"]), n_users, dropouts, colluders, content["wire"])
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, DpmfError):
             raise
