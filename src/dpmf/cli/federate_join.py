@@ -1,0 +1,103 @@
+"""`dpmf federate join`, for one person, and `simulate-crowd`, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmf.cli.federate_agree import catalogue_beside
+from dpmf.cli.output import json_option, print_json, say
+from dpmf.cli.recommend import read_own_counts, read_own_ratings
+from dpmf.errors import InvalidArgument
+
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.option("--agreement", type=_file, required=True, metavar="FILE", help="Signed by both servers.")
+@click.option("--invitation", type=_file, required=True, metavar="FILE", help="This person's own.")
+@click.option("--ratings", type=_file, required=True, metavar="FILE", help="A CSV file: item (id or title), rating.")
+@click.option("--ledger", "ledger_file", type=_file, required=True, metavar="FILE", help="Of everything ever joined.")
+@click.option("--cap", type=float, metavar="E", help="What all agreements in a new --ledger may cost together.")
+@click.option("--catalogue", type=_file, metavar="FILE", help="Beside the agreement unless given.")
+@click.option("--share", type=float, default=1.0, show_default=True, help="Weight to have, from 0 to 1; costs less.")
+@click.option("--patience", type=int, metavar="N", help="Give up after N attempts to connect in vain.")
+@json_option
+def join(
+    agreement: Path,
+    invitation: Path,
+    ratings: Path,
+    ledger_file: Path,
+    cap: float | None,
+    catalogue: Path | None,
+    share: float,
+    patience: int | None,
+    as_json: bool,
+) -> None:
+    """Take part in a run with one's own ratings, which stay here. What leaves is bounded, noisy and masked."""
+    from dpmf.federated.deploy.admission import Invitation
+    from dpmf.federated.deploy.agreement_file import AgreementFile
+    from dpmf.federated.deploy.device import Device, check_dates, check_invitation, own_places
+    from dpmf.federated.deploy.joining import take_part
+    from dpmf.federated.deploy.transport import check_installed
+
+    check_installed()
+    if not 0 < share <= 1:
+        raise InvalidArgument(f"--share {share:g} is out of range: give a number above 0, up to 1")
+    file = AgreementFile.read(agreement)
+    file.check_signed()
+    check_dates(file, datetime.now(UTC))
+    own = Invitation.read(invitation)
+    check_invitation(file, own)
+    agreed = file.agreement(_catalogue(agreement, catalogue))
+    scale = agreed.scale
+    given = (read_own_counts if agreed.method.facts().get("feedback") == "implicit" else read_own_ratings)(ratings)
+    odd = next((item for item, value in given.items() if not scale.lo <= value <= scale.hi), None)
+    if odd is not None and agreed.method.facts().get("feedback") != "implicit":
+        raise InvalidArgument(f"{ratings}: the rating of {odd!r} is off the scale {scale} of the agreement: correct it")
+    places, values, unknown = own_places(agreed.catalogue, given)
+    if unknown:
+        click.echo(f"dpmf: {unknown} rated items are not in the catalogue and were left out", err=True)
+    ledger = _ledger(ledger_file, cap, agreed)
+    device = Device(file, agreed, own, places, values, ledger, share)
+
+    def tell(number: int) -> None:
+        if not as_json:
+            say(f"answered round {number + 1} of {len(agreed.rounds)}: {device.bytes_out:,} bytes so far")
+
+    progress = asyncio.run(take_part(file, device, on_answer=tell, patience=patience))
+    spent = ledger.spent()
+    facts: dict[str, Any] = {"outcome": progress.outcome, "answered": device.answered, "connects": progress.connects}
+    facts |= {"bytes_down": device.bytes_in, "bytes_up": device.bytes_out, "spent": spent, "cap": ledger.cap.epsilon}
+    if as_json:
+        print_json(facts)
+        return
+    say(f"The run is over: {progress.outcome}. {device.answered} rounds were answered from here.")
+    say(f"The ledger has epsilon={spent:g} of {ledger.cap.epsilon:g}.")
+
+
+def _catalogue(agreement: Path, catalogue: Path | None) -> bytes:
+    path = catalogue_beside(agreement) if catalogue is None else catalogue
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidArgument(
+            f"cannot read the catalogue {path}: {error.strerror}; name it with --catalogue, or get it from the "
+            "recommender's address, path /v1/catalogue"
+        ) from None
+
+
+def _ledger(path: Path, cap: float | None, agreed: Any) -> Any:
+    from dpmf.privacy import Budget
+    from dpmf.privacy.ledger import Ledger
+
+    if cap is None and not path.exists():
+        raise InvalidArgument(
+            f"no ledger {path}: add --cap E to start one, the most that all runs may ever cost you together"
+        )
+    budget = agreed.budget
+    return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
