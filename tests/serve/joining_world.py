@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -57,23 +57,27 @@ def offered(
     urls: tuple[str, str] = ("wss://recommender.example:8443", "wss://third.example:8444"),
     n_items: int = 40,
     items: Items | None = None,
+    keys: Sequence[Ed25519PrivateKey] = (),
+    roots: Sequence[str] = (),
+    wire: int = 2,
     **people: int,
 ) -> Offered:
     """Return an agreement, signed by both servers."""
     method = METHODS[method] if isinstance(method, str) else method
     catalogue = Items.of(list(range(n_items)), [f"Film {item}" for item in range(n_items)]) if items is None else items
-    agreement = Agreement(method, catalogue, Scale(1.0, 5.0), **{**PEOPLE, **people}, wire=2)
-    keys = [Ed25519PrivateKey.generate() for _ in range(3)]
+    agreement = Agreement(method, catalogue, Scale(1.0, 5.0), **{**PEOPLE, **people}, wire=wire)
+    keys = keys or [Ed25519PrivateKey.generate() for _ in range(2)]
+    inviter = Ed25519PrivateKey.generate()
     now = datetime.now(UTC)
     file = draft(
         agreement,
         name="Films of a club",
-        recommender=Server("The club", urls[0], public_of(keys[0])),
-        third_party=Server("The library", urls[1], public_of(keys[1])),
-        admission=Admission("the club", 1000, public_of(keys[2])),
-        timing=Timing(now - timedelta(minutes=1), now + timedelta(days=1)),
+        recommender=Server("The club", urls[0], public_of(keys[0]), tuple(roots)),
+        third_party=Server("The library", urls[1], public_of(keys[1]), tuple(roots)),
+        admission=Admission("the club", 1000, public_of(inviter)),
+        timing=Timing(now - timedelta(minutes=1), now + timedelta(days=1), round_seconds=600.0),
     )
-    return Offered(file.signed_by(keys[0]).signed_by(keys[1]), agreement, keys[2], (keys[0], keys[1]))
+    return Offered(file.signed_by(keys[0]).signed_by(keys[1]), agreement, inviter, (keys[0], keys[1]))
 
 
 def told_of(agreement: Agreement, number: int, scale: float = 1.0) -> dict[str, NDArray[Any]]:

@@ -74,6 +74,7 @@ class PeopleOptions:
     ends: datetime
     round_seconds: float
     grace_seconds: float
+    wire: int
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,13 @@ _WHO = (
     click.option("--ends", type=click.DateTime(), required=True, help="UTC."),
     click.option("--round-seconds", type=float, default=60.0, show_default=True, help="How long people may answer."),
     click.option("--grace-seconds", type=float, default=5.0, show_default=True, help="Wait for lost connections."),
+    click.option(
+        "--wire",
+        type=click.IntRange(1, 2),
+        default=1,
+        show_default=True,
+        help="Version of sealed messages: with 2, people can also join from a page in their browser.",
+    ),
 )
 
 
@@ -250,7 +258,9 @@ def explain(agreement: Path, as_json: bool) -> None:
 
 def catalogue_beside(agreement: Path) -> Path:
     """Return where the catalogue of an agreement is, unless said otherwise."""
-    return agreement.with_suffix(".catalogue.json")
+    from dpmf.federated.deploy import catalogue_file
+
+    return catalogue_file.catalogue_beside(agreement)
 
 
 def read_catalogue(agreement: Path) -> bytes:
@@ -283,7 +293,7 @@ def _agreement(what: MethodOptions, who: PeopleOptions) -> Agreement:
         raise InvalidArgument("--scale is missing: ratings have one, such as 1:5")
     else:
         scale = Scale.parse(what.scale)
-    return Agreement(method, Items.read(what.items), scale, who.per_round, who.dropouts, who.colluders)
+    return Agreement(method, Items.read(what.items), scale, who.per_round, who.dropouts, who.colluders, who.wire)
 
 
 def _server(name: str, url: str, key: Path, roots: tuple[Path, ...]) -> Server:

@@ -27,7 +27,7 @@ from types import MappingProxyType
 INDEX_FILE = "index.html"
 JOIN_FILE = "join.html"
 RECOVERY_FILE = "js/recovery.js"  # has to be there for every index.html, however old
-_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE)
+_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE, JOIN_FILE)
 _DIGITS = 16
 _REFERENCES: Mapping[str, re.Pattern[str]] = MappingProxyType({
     ".html": re.compile(r'((?:src|href)=")([^"#:][^":]*)"'),
@@ -67,6 +67,17 @@ def join_files() -> Mapping[str, bytes]:
 def fingerprinted_page() -> Page:
     """Return the page with a digest in every name but those of index.html and the recovery script."""
     return fingerprint_page(page_files())
+
+
+@cache
+def offering_page(addresses: tuple[str, ...]) -> Page:
+    """Return the same page with the one on which people join an agreement, which alone may connect to these addresses.
+
+    All other files are those of `fingerprinted_page`.
+    """
+    sources = {**page_files(), **join_files()}
+    own, allowed = b"connect-src 'self'", " ".join(("connect-src 'self'", *addresses)).encode()
+    return fingerprint_page({**sources, JOIN_FILE: sources[JOIN_FILE].replace(own, allowed)})
 
 
 def fingerprint_page(sources: Mapping[str, bytes]) -> Page:

@@ -7,8 +7,14 @@ b'{"ids":[3,1],"titles":["Heat","Up"],"genres":["",""]}'
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from dpmf.ratings import Items
+
+
+def catalogue_beside(agreement: Path) -> Path:
+    """Return where the catalogue of an agreement is, unless said otherwise."""
+    return agreement.with_suffix(".catalogue.json")
 
 
 def catalogue_bytes(items: Items) -> bytes:

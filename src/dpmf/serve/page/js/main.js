@@ -13,6 +13,7 @@ import { startTheme } from "./theme.js";
 import { makeDiscover } from "./views/discover.js";
 import { makeItemView } from "./views/item.js";
 import { makeMap } from "./views/map.js";
+import { fillOffer } from "./views/offer.js";
 import { fillPrivacy } from "./views/privacy.js";
 import { makeRatings } from "./views/ratings.js";
 import { makeRouter } from "./router.js";
@@ -30,6 +31,7 @@ async function start() {
   });
   const { about, facts, buffer } = await load();
   fillPrivacy({ about, facts, sizes: buffer.byteLength });
+  fillOffer(about);
   forbidConnections();
   const engine = await startEngine();
   forbidEverything();

@@ -7,6 +7,7 @@ import { Refused, hex, joined, sha256 } from "./bytes.js";
 
 const NAME = "dpmf-ledger"; // one for all pages of an origin: their agreements are about one and the same person
 const [ENTRIES, CAP] = ["entries", "cap"];
+const HAIR = 1e-8; // by which an ε is rounded up here, and no more: an agreement for ε = 5 fits a limit of 5
 
 /** Return the ledger of this browser: {cap, entries, spent, wouldSpend, enter}. */
 export async function openLedger(factory = globalThis.indexedDB) {
@@ -53,7 +54,7 @@ export async function openLedger(factory = globalThis.indexedDB) {
           if (same) return done(accountOf(database, same));
           const cap = known.cap ?? { name: CAP, epsilon: chosen.epsilon, delta: chosen.delta };
           const total = totalOf({ ...known, cap }, [entry]);
-          if (!(total <= cap.epsilon)) {
+          if (!(total <= cap.epsilon * (1 + HAIR))) {
             return refuse(new Refused(`with this agreement, all that you joined would cost ε = ${total.toPrecision(4)}: ` +
               `more than your limit of ${cap.epsilon}`));
           }
