@@ -254,6 +254,7 @@ class RecommenderHost:
         self._chosen, self._phase, self._since = frozenset(chosen), _Phase.OPENING, now
         self.metrics.count("rounds_opened")
         self.metrics.set("round", self.machine.round)
+        log("round opened", round=self.machine.round, away=sum(one not in self.door for one in chosen))
         self._link.send(self._expected)
 
     def _ask_all(self, now: float) -> None:
