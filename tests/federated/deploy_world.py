@@ -267,7 +267,17 @@ class World:
 
     def carry_out(self, play: Callable[[Sequence[Question]], tuple[Noisy, ...]] | None = None) -> Release:
         run = Run(self.file, self.agreement, self.folder / "recommender")
-        return run.carry_out(self.recommender.machine, self.play if play is None else play)
+        return run.carry_out(self.recommender.machine, self.play if play is None else play, self.wait_for_people)
+
+    def wait_for_people(self, place: int) -> None:
+        """Let time pass until a stage can begin."""
+        since = self.now
+        for _ in range(1000):
+            self.settle()
+            if self.recommender.can_begin(since, self.now):
+                return
+            self.wait(1)
+        raise AssertionError("there are never enough people")
 
 
 def some_people(n_people: int, n_items: int, seed: int = 4) -> Ratings:

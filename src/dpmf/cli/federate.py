@@ -15,6 +15,7 @@ _COMMANDS = {
     "recommender": "dpmf.cli.federate_serve",
     "third-party": "dpmf.cli.federate_serve",
     "join": "dpmf.cli.federate_join",
+    "simulate-crowd": "dpmf.cli.federate_join",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ def join(
     from dpmf.federated.deploy.agreement_file import AgreementFile
     from dpmf.federated.deploy.device import Device, check_dates, check_invitation, own_places
     from dpmf.federated.deploy.joining import take_part
-    from dpmf.federated.deploy.transport import check_installed
+    from dpmf.federated.deploy.transport import check_installed, run_loop
 
     check_installed()
     if not 0 < share <= 1:
@@ -69,7 +68,7 @@ def join(
         if not as_json:
             say(f"answered round {number + 1} of {len(agreed.rounds)}: {device.bytes_out:,} bytes so far")
 
-    progress = asyncio.run(take_part(file, device, on_answer=tell, patience=patience))
+    progress = run_loop(take_part(file, device, on_answer=tell, patience=patience))
     spent = ledger.spent()
     facts: dict[str, Any] = {"outcome": progress.outcome, "answered": device.answered, "connects": progress.connects}
     facts |= {"bytes_down": device.bytes_in, "bytes_up": device.bytes_out, "spent": spent, "cap": ledger.cap.epsilon}
@@ -101,3 +100,57 @@ def _ledger(path: Path, cap: float | None, agreed: Any) -> Any:
         )
     budget = agreed.budget
     return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+
+
+@click.command("simulate-crowd")
+@click.option("--agreement", type=_file, required=True, metavar="FILE", help="Signed by both servers.")
+@click.option("--inviter-key", type=_file, required=True, metavar="FILE", help="identity.pem of the inviter.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="For everybody's ledgers; a disk that is slow to sync makes a crowd slow.",
+)
+@click.option("--people", type=int, required=True, metavar="N", help="How many.")
+@click.option("--processes", type=int, default=1, show_default=True, metavar="N", help="That they are spread over.")
+@click.option("--leave", type=float, default=0.0, show_default=True, help="Chance to be lost when a question arrives.")
+@click.option("--away", type=float, default=5.0, show_default=True, metavar="SECONDS", help="How long, then.")
+@click.option("--mean-ratings", type=float, default=60.0, show_default=True, help="About how many a person has.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of synthetic ratings, and of who is lost.")
+@click.option("--noise-seed", type=int, help="Research only: the same noise every time, and no guarantee.")
+@json_option
+def simulate_crowd(
+    agreement: Path,
+    inviter_key: Path,
+    folder: Path,
+    people: int,
+    processes: int,
+    leave: float,
+    away: float,
+    mean_ratings: float,
+    seed: int,
+    noise_seed: int | None,
+    as_json: bool,
+) -> None:
+    """Start many real clients with synthetic ratings, for tests of a deployment."""
+    from dataclasses import asdict
+
+    from dpmf.federated.deploy.crowd import CrowdSettings
+    from dpmf.federated.deploy.crowd import simulate_crowd as run_crowd
+    from dpmf.federated.deploy.transport import check_installed
+
+    check_installed()
+    report = run_crowd(
+        CrowdSettings(
+            agreement, catalogue_beside(agreement), inviter_key, folder, people, processes, seed, mean_ratings, leave,
+            away, noise_seed,
+        )
+    )  # fmt: skip
+    if as_json:
+        print_json(asdict(report))
+        return
+    for outcome, count in report.outcomes.items():
+        say(f"{count:,} people: {outcome}")
+    say(f"{report.answered:,} answers, {report.bytes_in:,} bytes down and {report.bytes_out:,} up")
+    say(f"{report.connects:,} times somebody connected; {report.cpu_seconds:.1f} s of processor time")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from dataclasses import dataclass
@@ -115,9 +114,10 @@ def third_party(asked: ServeOptions) -> None:
     """Serve as the third party: add up answers that it cannot read, until the run is over or it is stopped."""
     from dpmf.federated.deploy.agreement_file import THIRD_PARTY
     from dpmf.federated.deploy.services import ThirdPartyService
+    from dpmf.federated.deploy.transport import run_loop
 
     _log_to_stderr()
-    asyncio.run(ThirdPartyService(asked.settings(THIRD_PARTY)).run())
+    run_loop(ThirdPartyService(asked.settings(THIRD_PARTY)).run())
 
 
 @click.command()
@@ -136,9 +136,10 @@ def recommender(asked: ServeOptions, gather: float, as_json: bool) -> None:
     """Serve as the recommender: ask, learn from noisy sums, and save the release in the folder."""
     from dpmf.federated.deploy.agreement_file import RECOMMENDER
     from dpmf.federated.deploy.services import RecommenderService
+    from dpmf.federated.deploy.transport import run_loop
 
     _log_to_stderr()
-    release = asyncio.run(RecommenderService(asked.settings(RECOMMENDER, gather)).run())
+    release = run_loop(RecommenderService(asked.settings(RECOMMENDER, gather)).run())
     out = None if release is None else asked.folder / "release"
     if as_json:
         guarantee = None if release is None else release.guarantee.to_json()

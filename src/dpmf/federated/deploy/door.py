@@ -23,8 +23,8 @@ Content = str | bytes | Callable[[], bytes | None]
 """A message, or what makes it when there is room to send it; None then sends nothing."""
 
 
-Admit = Callable[[int, bytes, bool], bool]
-"""Takes a handle, its key and whether that replaces another one; says whether the state machine took it."""
+Admit = Callable[[int, bytes], bool]
+"""Takes a handle and its key; says whether the state machine took it, perhaps in the place of another key."""
 
 
 class Peer(Protocol):
@@ -79,7 +79,7 @@ class Door:
         self._file, self._role, self._identity, self._admits = file, role, identity, admits
         self._limits, self._metrics = limits, metrics
         self._sessions: tuple[bytes, bytes] | None = None  # of the recommender and the third party
-        self._admit: Admit = lambda handle, public, renews: False
+        self._admit: Admit = lambda handle, public: False
         self._waiting: OrderedDict[Peer, float] = OrderedDict()  # since when, longest first
         self._peers: dict[int, Peer] = {}
         self._handles: dict[Peer, int] = {}
@@ -170,7 +170,7 @@ class Door:
             self._expel(peer, Close.TOO_OFTEN)
             return None
         handle, before = message.handle, self._keys.get(message.handle)
-        if message.public != before and not self._admit(handle, message.public, before is not None):
+        if message.public != before and not self._admit(handle, message.public):
             self._refuse(peer, "the key of the session is not valid, or was used before")
             return None
         self._replace(handle)
@@ -207,8 +207,9 @@ class Door:
     def _may_join(self, handle: int, now: float) -> bool:
         left, at = self._joined.get(handle, (float(self._limits.joins), now))
         left = min(left + (now - at) * self._limits.joins / self._limits.join_window, float(self._limits.joins))
-        self._joined[handle] = (max(left - 1, 0.0), now)
-        return left >= 1
+        may = left >= 1
+        self._joined[handle] = (left - may, now)
+        return may
 
     def _replace(self, handle: int) -> None:
         """Close the connection that a participant had before, which may be dead without anybody knowing."""
@@ -246,5 +247,13 @@ class _Machine(Protocol):
 
 
 def admission_to(machine: _Machine) -> Admit:
-    """Return how a state machine gets to know participants."""
-    return lambda handle, public, renews: (machine.renew if renews else machine.admit)(handle, public)
+    """Return how a state machine gets to know participants, as long as it lives."""
+    known: set[int] = set()
+
+    def admit(handle: int, public: bytes) -> bool:
+        took = (machine.renew if handle in known else machine.admit)(handle, public)
+        if took:
+            known.add(handle)
+        return took
+
+    return admit

@@ -60,7 +60,7 @@ def _promises(file: AgreementFile) -> list[Part]:
     others = (
         f"There is enough noise even if up to {colluders:,} of the {people['per_round']:,} people tell what they did."
         if colluders
-        else "Nobody is taken to collude: nothing is promised against another participant, who knows a bit of the noise."
+        else "Nobody is taken to collude: nothing is promised against a participant, who knows a bit of the noise."
     )
     return [
         Part(

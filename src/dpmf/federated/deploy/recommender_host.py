@@ -79,6 +79,7 @@ class RecommenderHost:
         self.answer: tuple[Noisy, ...] | Exception | None = None
         self.on_answer: Callable[[], None] = lambda: None
         self._file, self._agreement, self._identity = file, agreement, identity
+        self._admit = admission_to(self.machine)  # which outlives sessions of the third party
         self._gather_seconds = gather_seconds
         self._link: Peer | None = None
         self._third_party = b""  # the key of its session
@@ -167,6 +168,13 @@ class RecommenderHost:
 
     # Rounds
 
+    def can_begin(self, since: float, now: float) -> bool:
+        """Whether there are enough people for a round, where they were waited for since some time.
+
+        To be asked before a stage is entered as started: then a server that is stopped while it waits has lost nothing.
+        """
+        return bool(self._enough(since, now))
+
     def ask(self, questions: Sequence[Question], now: float) -> None:
         """Begin the next round; `answer` is there once it has ended."""
         self._phase, self._questions, self._since, self.answer = _Phase.GATHERING, tuple(questions), now, None
@@ -199,7 +207,7 @@ class RecommenderHost:
             self.machine.meet(third_party)
             self._third_party = third_party
             self._known_there.clear()
-            self.door.start_session((self.machine.public, third_party), admission_to(self.machine))
+            self.door.start_session((self.machine.public, third_party), self._admit)
         elif self._phase is _Phase.OPENING and self._link is not None:
             self._link.send(self._expected)
 
@@ -216,21 +224,28 @@ class RecommenderHost:
             if now - self._since >= timing.round_seconds + timing.grace_seconds + _SLACK_SECONDS:
                 self._lose("the third party did not say what became of it")
 
-    def _gather(self, now: float) -> None:
-        """Choose who takes part, as soon as there are enough; at random, so that nobody can count on it."""
+    def _enough(self, since: float, now: float) -> list[int]:
+        """Return who can take part in a round, if there are enough, or enough after a time of waiting; else nobody.
+
+        People are chosen at random, so that nobody can count on it; of those who are away, no more than have to be.
+        """
         wanted, least = self._agreement.n_users, self._agreement.least
         ready = [handle for handle in self.door if handle in self._there]
         if self._link is None or len(ready) < least:
+            return []
+        if len(ready) >= wanted:
+            return _random.sample(ready, wanted)
+        there = set(ready)
+        away = [one for one in self.door.known if one in self._known_there and one not in there]
+        if now - since < self._gather_seconds or len(ready) + len(away) < wanted:
+            return []
+        return ready + _random.sample(away, wanted - len(ready))
+
+    def _gather(self, now: float) -> None:
+        """Open the round as soon as there are enough people."""
+        chosen = self._enough(self._since, now)
+        if not chosen or self._link is None:
             return
-        if len(ready) < wanted and now - self._since < self._gather_seconds:
-            return
-        chosen = _random.sample(ready, min(wanted, len(ready)))
-        if len(ready) < wanted:
-            there = set(ready)
-            away = [one for one in self.door.known if one in self._known_there and one not in there]
-            if len(ready) + len(away) < wanted:
-                return
-            chosen += _random.sample(away, wanted - len(ready))
         try:
             self._expected = self.machine.open(chosen, self._questions).message
         except Exception as error:
@@ -239,6 +254,7 @@ class RecommenderHost:
         self._chosen, self._phase, self._since = frozenset(chosen), _Phase.OPENING, now
         self.metrics.count("rounds_opened")
         self.metrics.set("round", self.machine.round)
+        log("round opened", round=self.machine.round, away=sum(one not in self.door for one in chosen))
         self._link.send(self._expected)
 
     def _ask_all(self, now: float) -> None:

@@ -242,9 +242,17 @@ class RecommenderService(Service):
         def play_from_thread(questions: Sequence[Question]) -> tuple[Noisy, ...]:
             return asyncio.run_coroutine_threadsafe(play(questions), loop).result()
 
-        def before(place: int) -> None:
+        async def people() -> None:
+            since = now()
+            while not host.can_begin(since, now()):
+                if self.stopping.is_set():
+                    break
+                await asyncio.sleep(_TICK_SECONDS)
             if self.stopping.is_set():
                 raise Stopped("the recommender was stopped; start it again to continue")
+
+        def before(place: int) -> None:
+            asyncio.run_coroutine_threadsafe(people(), loop).result()
             log("stage", number=place, of=len(self.agreement.stages))
 
         run = Run(settings.file, self.agreement, settings.folder / "run")
