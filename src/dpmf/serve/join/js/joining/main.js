@@ -57,10 +57,10 @@ function ratingsOf(storage, { scale: [lo, hi], items }) {
 }
 
 async function join(storage, ledger, agreement) {
+  $("join").disabled = true;
   const invitation = await readInvitation($("invitation").value);
   await checkInvitation(invitation, agreement);
   if (Date.now() > agreement.ends) throw new Refused("the agreement is over");
-  $("join").disabled = true;
   const cap = { epsilon: Number($("limit").value), delta: agreement.budget.delta };
   const account = await ledger.enter(agreement, cap); // on disk before there is a connection
   await navigator.storage?.persist?.().catch(() => false); // a ledger that the browser may drop protects less

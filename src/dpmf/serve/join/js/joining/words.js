@@ -24,7 +24,10 @@ export function fillAgreement($, agreement) {
     `${recommender.name} and everybody who sees what is learnt: they get sums over at least ${asked - dropouts} people, with ` +
       `noise that people drew for themselves. All of it together is (ε, δ)-private, with ε = ${epsilon} and ` +
       `δ = ${agreement.budget.delta}, for all your ratings together, even if ${colluders} of the others help them.`,
-    `${third.name}: it gets your numbers behind a mask that it cannot lift, and learns nothing of them.`,
+    `In plain words: somebody who knows everything else, and guesses ` +
+      `${agreement.budget.neighbours === "replace" ? "which of two sets of ratings is yours" : "whether your ratings count"}, is ` +
+      `right at most ${odds(agreement)} times out of 100. A coin is right 50 times.`,
+    `${third.name}: it gets your numbers behind a mask that it cannot lift, and learns no more than what everybody learns.`,
     "Everybody on the way: messages are sealed for one server each, and have the same length whatever you rated.",
     "This browser decides: it keeps to the bound and draws the noise whatever it is asked, answers every round once, and " +
       "writes that down before anything is sent.",
@@ -76,6 +79,12 @@ export function statusWords({ state, reason }) {
     over: reason === "finished" ? "The run is over. Thank you: your ratings counted, and nobody saw them." : "The run was given up. Nothing more is sent.",
     stopped: `Stopped: ${reason}. Nothing more is sent.`,
   }[state];
+}
+
+/** Return how often of 100 times a guess is right at most, rounded up. */
+function odds({ epsilon, budget }) {
+  const most = (1 + budget.delta / Math.exp(epsilon)) / (1 + Math.exp(-epsilon));
+  return Math.min(100, Math.ceil(1000 * most - 1e-9) / 10).toFixed(1);
 }
 
 export const sizeOf = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);

@@ -10,6 +10,7 @@ export function fillOffer({ joining }) {
     "invited, another page of this site can let yours count. It sends sums with noise, behind masks, and shows each message.";
   $("offer-link").setAttribute("href", "join.html");
   $("offer").hidden = false;
+  $("you-title").textContent = "You: nothing leaves this device unless you join";
   $("hero-words").textContent =
     "All is computed in this tab: what you enter is sent to nobody, not even to this site, unless you join an agreement " +
     "on another page. What leaves then is bounded, noisy and masked, and shown to you.";
