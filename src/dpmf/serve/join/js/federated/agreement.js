@@ -11,6 +11,7 @@ import { makeQuestion } from "./questions.js";
 const ROLES = ["recommender", "third_party"];
 const MOST_SHARES = 2 ** 20;
 const MOST_ELEMENTS = 2 ** 24;
+const LARGEST_DELTA = 1e-3; // more would hardly be a promise
 const HAIR = 1e-6; // by which ε may come out larger here: both are rounded up, in their own ways
 
 /**
@@ -19,6 +20,14 @@ const HAIR = 1e-6; // by which ε may come out larger here: both are rounded up,
  * @param {Uint8Array} catalogue the bytes of the catalogue's file
  */
 export async function readAgreement(text, catalogue) {
+  try {
+    return await read(text, catalogue);
+  } catch (error) {
+    throw error instanceof Refused ? error : new Refused("the agreement is damaged");
+  }
+}
+
+async function read(text, catalogue) {
   const { signed, content } = opened(text);
   const id = await sha256(joined(signed.agreement));
   const servers = Object.fromEntries(ROLES.map((role) => [role, serverOf(content[role])]));
@@ -41,10 +50,15 @@ export async function readAgreement(text, catalogue) {
     perItem: content.method.settings.moments === "per-item",
   };
   if (content.wire !== 2) throw new Refused("a page needs version 2 of the wire: use dpmf federate join");
+  if (!Array.isArray(content.scale) || !content.scale.every(Number.isFinite)) {
+    throw new Refused("this page has ratings, and the agreement is about something else");
+  }
+  if (!(budget.delta > 0 && budget.delta <= LARGEST_DELTA)) throw new Refused("the agreement promises next to nothing");
   if (budget.unit !== "user" || !["add-remove", "replace"].includes(budget.neighbours)) {
     throw new Refused("the agreement does not protect a person, but less");
   }
-  if (!isWhole(nShares, 1, MOST_SHARES) || nShares !== computed.n_shares) throw new Refused("noise is of nobody");
+  const isPeople = Object.values(people).every((count) => isWhole(count, 0, MOST_SHARES)) && isWhole(nShares, 1, MOST_SHARES);
+  if (!isPeople || nShares !== computed.n_shares) throw new Refused("there are not as many shares of noise as it takes");
   const rounds = computed.rounds.map((round) => roundOf(method, round));
   checkEvents(computed, nShares);
   const epsilon = epsilonOf(computed.events, budget.delta);

@@ -12,15 +12,14 @@ const HAIR = 1e-8; // by which an ε is rounded up here, and no more: an agreeme
 /** Return the ledger of this browser: {cap, entries, spent, wouldSpend, enter}. */
 export async function openLedger(factory = globalThis.indexedDB) {
   const database = await new Promise((resolve, reject) => {
-    if (!factory) throw new Refused("this browser keeps nothing, so it could answer a question twice");
     const asked = factory.open(NAME, 1);
     asked.onupgradeneeded = () => {
       asked.result.createObjectStore(ENTRIES, { keyPath: "run" });
       asked.result.createObjectStore(CAP, { keyPath: "name" });
     };
     asked.onsuccess = () => resolve(asked.result);
-    asked.onerror = () => reject(new Refused("this browser keeps nothing, so it could answer a question twice"));
-  });
+    asked.onerror = reject;
+  }).catch(() => Promise.reject(new Refused("this browser keeps nothing, so it could answer a question twice")));
   database.onversionchange = () => database.close();
 
   const read = () => transact(database, "readonly", (stores, done) => everything(stores, done));

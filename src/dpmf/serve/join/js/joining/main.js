@@ -23,7 +23,7 @@ async function start() {
   const storage = openStorage();
   startTheme(storage, () => {});
   takeInvitation();
-  if (!globalThis.crypto?.subtle) throw new Refused("a browser offers its ciphers to pages over https alone");
+  await checkCiphers();
   const { text, catalogue } = await fetchAgreement();
   const agreement = await readAgreement(text, catalogue);
   forbidAllBut(Object.values(agreement.servers).map(({ url }) => url));
@@ -38,6 +38,17 @@ async function start() {
   });
   document.body.dataset.state = "ready";
   $("joining").hidden = false;
+}
+
+async function checkCiphers() {
+  if (!globalThis.crypto?.subtle) throw new Refused("a browser offers its ciphers to pages over https alone");
+  try {
+    for (const [name, uses] of [["X25519", ["deriveBits"]], ["Ed25519", ["sign"]]]) {
+      await crypto.subtle.generateKey({ name }, false, uses);
+    }
+  } catch {
+    throw new Refused("this browser lacks X25519 or Ed25519: a newer one has them");
+  }
 }
 
 /** Take an invitation out of the address, so that it is not in the history of this browser. */
@@ -63,7 +74,7 @@ async function join(storage, ledger, agreement) {
   if (Date.now() > agreement.ends) throw new Refused("the agreement is over");
   const cap = { epsilon: Number($("limit").value), delta: agreement.budget.delta };
   const account = await ledger.enter(agreement, cap); // on disk before there is a connection
-  await navigator.storage?.persist?.().catch(() => false); // a ledger that the browser may drop protects less
+  navigator.storage?.persist?.().catch(() => false); // a ledger that the browser may drop protects less
   await showLedger(ledger, agreement);
   const own = ratingsOf(storage, agreement);
   const part = takePart({ agreement, invitation, own, account }, (change) => tell(agreement, ledger, change));
