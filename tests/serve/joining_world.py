@@ -16,7 +16,7 @@ from dpmf.federated.deploy.admission import Invitation, invite
 from dpmf.federated.deploy.agreement_file import Admission, AgreementFile, Server, Timing, draft
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.identity import public_of
-from dpmf.methods import ALS, EASE
+from dpmf.methods import ALS, EASE, Joint
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.privacy import Budget
 from dpmf.ratings import Items, Scale
@@ -28,6 +28,7 @@ METHODS: dict[str, CertifiedMethod] = {
     "als-per-item": ALS(n_factors=2, n_epochs=1, moments="per-item", budget=BUDGET),
     "als-biases": ALS(n_factors=0, budget=BUDGET),
     "ease": EASE(head=15, budget=BUDGET),
+    "joint": Joint(n_factors=2, n_epochs=1, head=5, budget=BUDGET),
 }
 PEOPLE = {"n_users": 4, "dropouts": 1, "colluders": 1}
 

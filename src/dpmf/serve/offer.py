@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dpmf.federated.deploy.agreement_file import AgreementFile
 
 AGREEMENT_FILE, CATALOGUE_FILE = "join/agreement.json", "join/catalogue.json"
-_METHODS = ("als", "ease")  # whose questions the page can answer, where people have ratings
+_METHODS = ("als", "ease", "joint")  # whose questions the page can answer, where people have ratings …
+_ANSWERED = {  # … and what these release, as js/federated/questions.js has it
+    "item popularity", "item weights", "item biases", "item factors", "user moments", "item pairs",
+}  # fmt: skip
 _ADDRESS = re.compile(r"wss?://[\w.:\[\]-]+")  # nothing that a content policy reads as more than an address
 
 
@@ -76,9 +79,9 @@ def _check_page_can_join(file: AgreementFile, path: Path) -> None:
     content = file.content
     if content["wire"] != 2:
         raise InvalidArgument(f"{path} has version {content['wire']} of the wire: make one with --wire 2, for browsers")
-    if content["method"]["name"] not in _METHODS or not isinstance(content["scale"], list):
-        raise InvalidArgument(
-            f"the page cannot answer what {path} asks: it can for {' and '.join(_METHODS)}, on ratings"
-        )
+    asked = {question["what"] for one in content["computed"]["rounds"] for question in one["questions"]}
+    if content["method"]["name"] not in _METHODS or not isinstance(content["scale"], list) or not asked <= _ANSWERED:
+        able = ", ".join(_METHODS)
+        raise InvalidArgument(f"the page cannot answer what {path} asks: it can for {able} on ratings, without links")
     if file.admission.key is None:
         raise InvalidArgument(f"{path} admits people by a list of keys: a page needs invitations")

@@ -20,9 +20,10 @@ const SAME = 1e-12; // relatively: more than rounding, far less than the 10‚Åª‚Å
  * @param {object[]} told the arrays that come with the question
  */
 export function makeQuestion(method, listed, told) {
-  const make = MAKERS[method.name]?.[listed.what];
+  const half = halfOf(method, listed.what);
+  const make = MAKERS[half.name]?.[listed.what];
   if (!make) throw new Refused(`this page cannot answer what is asked about ${listed.what}: use dpmf federate join`);
-  const question = make(method, shapesOf(told));
+  const question = make(half, shapesOf(told));
   const { reach, nonnegative, shape, answer } = question;
   const bound = reach * (method.neighbours !== "replace" ? 1 : nonnegative ? Math.SQRT2 : 2);
   const steps = STEPS / (listed.noise_multiplier * listed.sensitivity);
@@ -57,6 +58,14 @@ const MAKERS = {
     }),
   },
 };
+
+/** Return the method that a release belongs to: the one that ranks and predicts has two halves. */
+function halfOf(method, what) {
+  if (method.name !== "joint") return method;
+  const ranks = Object.hasOwn(MAKERS.ease, what);
+  const constants = ranks ? method.constants.ranking : method.constants.ratings;
+  return { ...method, name: ranks ? "ease" : "als", constants };
+}
 
 function weighed({ nItems }, { weights }) {
   if (weights[0] !== nItems) throw new Refused("a question has weights of other items");
