@@ -330,7 +330,7 @@ def draft(
     promised = {one: getattr(budget, one) for one in ("epsilon", "delta", "unit", "neighbours")}
     people = {"per_round": agreement.n_users, "dropouts": agreement.dropouts, "colluders": agreement.colluders}
     catalogue = catalogue_bytes(agreement.catalogue)
-    content = {
+    content: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "run": secrets.token_hex(16),
@@ -348,11 +348,9 @@ def draft(
         RECOMMENDER: recommender.to_json(),
         THIRD_PARTY: third_party.to_json(),
         "admission": admission.to_json(),
-        "computed": computed(agreement),
     }
-    file = AgreementFile(dump_json(content), {})
-    file.agreement(catalogue)  # raises unless devices will find the same
-    return file
+    content["computed"] = computed(_agreement_of(content, _catalogue_of(catalogue)))  # as devices will make it
+    return AgreementFile(dump_json(content), {})
 
 
 def computed(agreement: Agreement) -> dict[str, Any]:
