@@ -20,8 +20,10 @@ export async function isSigned(publicKey, purpose, content, signature) {
 export async function readInvitation(text) {
   const content = decoded(text.trim());
   const seed = content.subarray(HANDLE, HANDLE + SEED);
-  const key = await crypto.subtle.importKey("pkcs8", joined(PKCS8, seed), { name: "Ed25519" }, true, ["sign"]);
-  const { x } = await crypto.subtle.exportKey("jwk", key);
+  const imported = (isExtractable) =>
+    crypto.subtle.importKey("pkcs8", joined(PKCS8, seed), { name: "Ed25519" }, isExtractable, ["sign"]);
+  const { x } = await crypto.subtle.exportKey("jwk", await imported(true)); // the public key
+  const key = await imported(false);
   return {
     handle: new DataView(content.buffer).getUint32(0, true),
     publicKey: fromBase64(x),
