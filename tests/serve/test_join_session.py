@@ -203,3 +203,28 @@ def test_a_server_without_the_key_of_the_agreement_is_not_joined(joining: Joinin
     found = joining.run(MODULES, WORLD + body, vectors())
     assert found["sent"] == 0
     assert "is not the server of the agreement" in found["reason"]
+
+
+def test_answers_leave_on_a_beat_whatever_they_took(joining: Joining) -> None:
+    body = """
+    let [now, took, left] = [5000, 0, []];
+    performance.now = () => now;
+    account.begin = async () => (now += took);
+    part();
+    await isJoined(1);
+    window.setTimeout = (work, pause) => {
+      left.push(now + pause);
+      wait(work);
+    };
+    const channel = await channelTo("recommender");
+    for (const [round, duration] of [[0, 0], [1, 3.5]]) {
+      [now, took] = [5000, duration];
+      latest("recommender").asks(await question(round, channel));
+      await soon(() => answers().length === round + 1);
+    }
+    [now, took] = [5000, 251];
+    latest("recommender").asks(await question(0, channel));
+    await soon(() => answers().length === 3);
+    return left;
+    """
+    assert joining.run(MODULES, WORLD + body, vectors()) == [5250, 5250, 5500]
