@@ -148,7 +148,7 @@ def test_a_round_begins_without_those_who_stay_away_if_it_can_succeed_nonetheles
     check_sum(world, 0, questions, answer_of(world))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_run_survives_kills_at_any_moment_without_a_second_draw_or_a_wrong_sum(seed: int, tmp_path: Path) -> None:
     """Ten kills in each run: of a server, a device or a connection, after any number of messages.
 

@@ -46,10 +46,12 @@ class Progress:
     Attributes:
         outcome: of the run, once it is over: "finished" or "failed".
         connects: how often it connected.
+        joins: how often both servers welcomed it.
     """
 
     outcome: str = ""
     connects: int = 0
+    joins: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -85,7 +87,7 @@ async def take_part(
     while True:
         why: DpmfError | None = None
         asked_for: float | None = None
-        answered = device.answered
+        joins = progress.joins
         try:
             await _session(file, device, progress, on_answer, answering)
             return progress
@@ -93,7 +95,7 @@ async def take_part(
             asked_for = lost.seconds
         except Unreachable as error:
             why = error
-        vain = 0 if device.answered > answered else vain + 1
+        vain = 0 if progress.joins > joins else vain + 1
         if patience is not None and vain >= patience:
             raise why or Unreachable("the servers are not ready: try again later")
         wait = _LEAST_WAIT if vain == 0 else wait
@@ -134,6 +136,7 @@ async def _session(
         for answer in device.unconfirmed():
             connections[THIRD_PARTY].send(answer)
         await talks[RECOMMENDER].welcome()
+        progress.joins += 1
         tasks = [asyncio.create_task(talk.listen()) for talk in talks.values()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
