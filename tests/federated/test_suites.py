@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from dpmf.cli.federate import federate
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.messages import Answer
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.catalogue_file import catalogue_beside
+from dpmf.federated.deploy.identity import write_identity
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.codec import Reader, encode_header
 from dpmf.federated.wire.masks import mask_elements
@@ -79,3 +85,24 @@ def test_rounds_of_the_second_version_give_the_sums_of_the_first(name: str) -> N
     lengths = [{user: len(message) for user, message in world.seen.items()} for world in worlds]
     assert lengths[0] == lengths[1]
     assert hashlib.sha256(worlds[0].seen[0]).digest() != hashlib.sha256(worlds[1].seen[0]).digest()
+
+
+def test_the_command_makes_agreements_of_either_version(tmp_path: Path) -> None:
+    keys = {role: tmp_path / role / "identity.pub" for role in ("recommender", "third-party", "inviter")}
+    for file in keys.values():
+        file.parent.mkdir()
+        write_identity(file.with_suffix(".pem"))
+    (tmp_path / "items.csv").write_text("item,title\n1,Heat\n2,Up\n")
+    words = ["--name", "Films", "--epsilon", "5", "--items", str(tmp_path / "items.csv"), "--scale", "1:5", "--json"]
+    words += ["--per-round", "3", "--inviter", str(keys["inviter"]), "--admitted-by", "Ann", "--ends", "2099-01-01"]
+    for role in ("recommender", "third-party"):
+        words += [f"--{role}-name", role, f"--{role}-url", f"wss://{role}.example", f"--{role}-key", str(keys[role])]
+    for wire in ("1", "2"):
+        out = tmp_path / f"{wire}.json"
+        made = CliRunner().invoke(federate, ["agree", str(out), *words, "--wire", wire])
+        assert made.exit_code == 0, made.output
+        made_file = AgreementFile.read(out)
+        agreement = made_file.agreement(catalogue_beside(out).read_bytes())
+        assert agreement.wire == made_file.content["wire"] == int(wire)
+    assert CliRunner().invoke(federate, ["agree", str(tmp_path / "3.json"), *words, "--wire", "3"]).exit_code != 0
+    assert not (tmp_path / "3.json").exists()
