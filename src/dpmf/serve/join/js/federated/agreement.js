@@ -100,7 +100,8 @@ function opened(text) {
 function serverOf({ name, url, key }) {
   const { protocol, hostname, host } = new URL(url);
   const isNear = ["localhost", "[::1]"].includes(hostname) || /^127(\.\d+){3}$/.test(hostname);
-  if (protocol !== "wss:" && !(protocol === "ws:" && isNear)) throw new Refused("a server has no address of its own");
+  const isPlain = /^[\w.:[\]-]+$/.test(host); // nothing that a content policy reads as more than an address
+  if (!isPlain || (protocol !== "wss:" && !(protocol === "ws:" && isNear))) throw new Refused("a server has no safe address");
   return { name: String(name), url: `${protocol}//${host}`, key: unhex(key, 32) };
 }
 
