@@ -277,7 +277,7 @@ def test_the_third_party_opens_no_round_but_those_agreed_upon(users: range, numb
     world.play()
     third_party = world.recommender._third_party
     assert third_party is not None
-    message = Expected(number, world.agreement.digest, np.array(users, np.uint32)).encoded()
+    message = Expected(number, world.agreement.digest, np.array(users, np.uint32)).encoded(world.agreement)
     world.third_party.receive(RECOMMENDER, third_party.seal(message))
     assert world.third_party.refusals.by_reason == {reason: 1}
     assert world.third_party.close() == []

@@ -314,7 +314,7 @@ def messages() -> dict[str, list[tuple[bytes, Callable[[bytes], Any]]]]:
              lambda content: certified.Inquiry.decoded(content, agreement)),
             (certified.Answer(0, sums).encoded(agreement),
              lambda content: certified.Answer.decoded(content, agreement)),
-            (certified.Expected(0, agreement.digest, everybody).encoded(),
+            (certified.Expected(0, agreement.digest, everybody).encoded(agreement),
              lambda content: certified.Expected.decoded(content, agreement)),
             (certified.Total(0, everybody, sums).encoded(agreement),
              lambda content: certified.Total.decoded(content, agreement)),

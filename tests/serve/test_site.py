@@ -12,15 +12,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from dpmf.errors import DamagedFile, InvalidArgument, NotCertified, NotVerified
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.catalogue_file import catalogue_beside
 from dpmf.files import digest_of
+from dpmf.methods import GaussianGD
 from dpmf.model import Release
 from dpmf.privacy import Budget, GaussianEvent, Guarantee
 from dpmf.serve.about import about_release
-from dpmf.serve.assets import fingerprinted_page, page_files
-from dpmf.serve.site import CONTENT_SECURITY_POLICY, CONTENT_TYPES, SECURITY_HEADERS, export_site, site_files
+from dpmf.serve.assets import fingerprinted_page, join_files, page_files
+from dpmf.serve.server import ServerSettings
+from dpmf.serve.service import build
+from dpmf.serve.site import (
+    CONTENT_SECURITY_POLICY,
+    CONTENT_TYPES,
+    SECURITY_HEADERS,
+    export_site,
+    joining_policy,
+    site_files,
+)
 
+from .joining_world import Offered, offered
 from .samples import random_release
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -214,3 +228,76 @@ def test_a_list_that_names_other_files_does_not_make_them_ours(tmp_path: Path) -
     with pytest.raises(InvalidArgument, match="precious"):
         export_site(tmp_path / "release", site)
     assert (site / "precious.txt").exists()
+
+
+@pytest.fixture
+def agreement(tmp_path: Path) -> tuple[Offered, Path]:
+    """Return an agreement that both servers signed, and its file, beside which is its catalogue."""
+    offer, path = offered("als-biases", items=random_release().items), tmp_path / "agreement.json"
+    offer.file.write(path)
+    catalogue_beside(path).write_bytes(offer.catalogue)
+    random_release().save(tmp_path / "release")
+    return offer, path
+
+
+def test_a_site_offers_an_agreement_only_if_it_is_told_to(agreement: tuple[Offered, Path], tmp_path: Path) -> None:
+    offer, path = agreement
+    plain, offering = site_files(tmp_path / "release"), site_files(tmp_path / "release", agreement=path)
+    assert set(plain) < set(offering)
+    assert all(offering[name] == content for name, content in plain.items() if name != "about.json")
+    assert not any(name.startswith("join") or "federated" in name for name in plain)
+    assert "joining" not in json.loads(plain["about.json"])
+    about = json.loads(offering["about.json"])
+    assert about["joining"] == {"name": "Films of a club", "servers": ["The club", "The library"]}
+    assert offering[about["paths"]["join/agreement.json"]] == path.read_bytes()
+    assert offering[about["paths"]["join/catalogue.json"]] == offer.catalogue
+    page = offering["join.html"].decode()
+    policy = joining_policy([server.url for server in offer.file.servers.values()])
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in page
+    assert "connect-src 'self' wss://recommender.example:8443 wss://third.example:8444;" in policy
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)|javascript:", page)
+
+
+def test_of_the_modules_for_joining_one_opens_connections_and_one_fetches() -> None:
+    sources = join_files()
+    assert [name for name, content in sources.items() if b"new WebSocket" in content] == ["js/federated/session.js"]
+    assert [name for name, content in sources.items() if b" fetch(" in content] == ["js/joining/files.js"]
+    banned = rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|Function\(|sendBeacon|XMLHttpRequest"
+    assert not [name for name, content in sources.items() if re.search(banned, content)]
+
+
+def test_the_service_sends_the_page_for_joining_with_a_policy_of_its_own(
+    agreement: tuple[Offered, Path], tmp_path: Path
+) -> None:
+    settings = ServerSettings(str(tmp_path / "release"))
+    service = build(tmp_path / "release", recommends=False, check=settings.check, agreement=agreement[1])
+    with TestClient(service) as client:
+        policies = [client.get(f"/{path}").headers.get_list("content-security-policy") for path in ("", "join.html")]
+    assert policies[0] == [SECURITY_HEADERS["Content-Security-Policy"]]
+    addresses = "wss://recommender.example:8443 wss://third.example:8444"
+    assert policies[1] == [policies[0][0].replace("connect-src 'self'", f"connect-src 'self' {addresses}")]
+
+
+def test_a_site_with_an_offer_is_exported_and_replaced(agreement: tuple[Offered, Path], tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    assert "join.html" in export_site(tmp_path / "release", out, agreement=agreement[1])
+    export_site(tmp_path / "release", out)
+    assert not (out / "join.html").exists()
+
+
+def test_agreements_that_a_page_cannot_join_are_not_offered(tmp_path: Path) -> None:
+    random_release().save(tmp_path / "release")
+    items = random_release().items
+    unsigned = offered("als-biases", items=items).file
+    cases = {
+        "did not sign": AgreementFile(unsigned.text, {}),
+        "version 1 of the wire": offered("als-biases", items=items, wire=1).file,
+        "cannot answer what": offered(GaussianGD(n_factors=1, n_epochs=1, budget=Budget(5.0)), items=items).file,
+        "the catalogue of": offered("als-biases", n_items=7).file,
+    }
+    for words, file in cases.items():
+        file.write(tmp_path / "agreement.json")
+        with pytest.raises((InvalidArgument, NotVerified), match=words):
+            site_files(tmp_path / "release", agreement=tmp_path / "agreement.json")
+    with pytest.raises(InvalidArgument, match="cannot read the agreement"):
+        site_files(tmp_path / "release", agreement=tmp_path / "nothing.json")

@@ -40,6 +40,7 @@ _COMMANDS = {
     "export-site": "dpmf.cli.export_site",
     "compare": "dpmf.cli.compare",
     "simulate": "dpmf.cli.simulate",
+    "federate": "dpmf.cli.federate",
     "serve": "dpmf.cli.serve",
     "data": "dpmf.cli.data",
     "plot": "dpmf.cli.plot",

@@ -19,16 +19,23 @@ from dpmf.cli.output import json_option, print_json, say
     is_flag=True,
     help="Export a release that is not certified. It may reveal people's ratings; the page then says so in red.",
 )
+@click.option(
+    "--agreement",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Offer visitors to join this agreement from their browser; by default the page sends nothing to anybody.",
+)
 @json_option
-def export_site(release: Path, folder: Path, accept_unproven: bool, as_json: bool) -> None:
+def export_site(release: Path, folder: Path, accept_unproven: bool, agreement: Path | None, as_json: bool) -> None:
     """Write a page for a RELEASE to DIR, for any static host.
 
-    Visitors rate items and get recommendations in their own browser: no rating is sent anywhere.
+    Visitors rate items and get recommendations in their own browser: no rating is sent anywhere. With --agreement there
+    is another page, join.html, for those who were invited to let their ratings count.
     """
     from dpmf.serve.site import ABOUT_FILE
     from dpmf.serve.site import export_site as export
 
-    files = export(release, folder, accept_unproven=accept_unproven)
+    files = export(release, folder, accept_unproven=accept_unproven, agreement=agreement)
     size = sum(map(len, files.values()))
     if as_json:
         about = json.loads(files[ABOUT_FILE])

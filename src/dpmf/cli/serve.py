@@ -29,9 +29,16 @@ from dpmf.cli.output import json_option, print_json, say
     is_flag=True,
     help="Serve a release that is not certified to other machines, with a red banner.",
 )
+@click.option(
+    "--agreement",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Offer visitors to join this agreement from their browser; by default the page sends nothing to anybody.",
+)
 @json_option
 def serve(
-    release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool, as_json: bool
+    release: Path, host: str, port: int, workers: int, recommend_here: bool, accept_unproven: bool,
+    agreement: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a page that recommends in the visitor's browser.
 
@@ -40,13 +47,16 @@ def serve(
     from dpmf.serve.server import ServerSettings, build_application, listening_socket
     from dpmf.serve.server import serve as serve_until_stopped
 
-    settings = ServerSettings(str(release.absolute()), host, port, workers, recommend_here, accept_unproven)
+    offered = None if agreement is None else str(agreement.absolute())
+    settings = ServerSettings(str(release.absolute()), host, port, workers, recommend_here, accept_unproven, offered)
     application, sock = build_application(settings), listening_socket(settings)
     address = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}/"
     if as_json:
         print_json({"address": address, "release": str(release), "workers": workers, "recommends": recommend_here})
     else:
         say(f"Serving {release} at {address} (Ctrl-C stops)")
+        if agreement is not None:
+            say(f"Visitors who have an invitation can join {agreement} at {address}join.html")
         if recommend_here:
             say("POST /api/recommend is on: whoever uses it sends ratings to this server.", "bold red")
     serve_until_stopped(settings, application, sock)

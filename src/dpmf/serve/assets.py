@@ -25,9 +25,10 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 INDEX_FILE = "index.html"
+JOIN_FILE = "join.html"
 RECOVERY_FILE = "js/recovery.js"  # has to be there for every index.html, however old
 WORKER_FILE = "sw.js"  # a service worker of another name would be another one
-_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE, WORKER_FILE)
+_FIXED_NAMES = (INDEX_FILE, RECOVERY_FILE, WORKER_FILE, JOIN_FILE)
 _DIGITS = 16
 _REFERENCES: Mapping[str, re.Pattern[str]] = MappingProxyType({
     ".html": re.compile(r'((?:src|href)=")([^"#:][^":]*)"'),
@@ -58,9 +59,26 @@ def page_files() -> Mapping[str, bytes]:
 
 
 @cache
+def join_files() -> Mapping[str, bytes]:
+    """Return the sources of the page on which people take part in an agreement; only sites that offer one have it."""
+    return MappingProxyType(_read(resources.files("dpmf.serve") / "join", ""))
+
+
+@cache
 def fingerprinted_page() -> Page:
     """Return the page with a digest in every name but those of index.html, recovery script and service worker."""
     return fingerprint_page(page_files())
+
+
+@cache
+def offering_page(addresses: tuple[str, ...]) -> Page:
+    """Return the same page with the one on which people join an agreement, which alone may connect to these addresses.
+
+    All other files are those of `fingerprinted_page`.
+    """
+    sources = {**page_files(), **join_files()}
+    own, allowed = b"connect-src 'self'", " ".join(("connect-src 'self'", *addresses)).encode()
+    return fingerprint_page({**sources, JOIN_FILE: sources[JOIN_FILE].replace(own, allowed)})
 
 
 def fingerprint_page(sources: Mapping[str, bytes]) -> Page:

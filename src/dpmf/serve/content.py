@@ -33,6 +33,7 @@ class Content:
         compressed: the same with gzip; None if that is hardly smaller.
         tag: value of ETag, a digest of the bytes.
         cache_control: value of Cache-Control.
+        policy: value of Content-Security-Policy; None for the one that all answers have.
     """
 
     media_type: str
@@ -40,6 +41,7 @@ class Content:
     compressed: bytes | None
     tag: str
     cache_control: str
+    policy: str | None = None
 
     @classmethod
     def of(cls, path: str, plain: bytes, *, is_immutable: bool = False) -> Content:
@@ -58,4 +60,6 @@ def content_of(site: Site) -> dict[str, Content]:
     for name, path in site.paths.items():
         if name.startswith(f"{RELEASE_FOLDER}/"):  # for those who download the release itself
             files[name] = replace(files[path], cache_control=_REVALIDATE)
+    for path, policy in site.policies.items():
+        files[path] = replace(files[path], policy=policy)
     return {**files, "": files[INDEX_FILE]}

@@ -29,7 +29,7 @@ class Limits:
 
     Args:
         application: the ASGI application behind it.
-        headers: added to every answer.
+        headers: added to every answer that has none of these names.
         most_bytes, most_seconds: limits of a body.
     """
 
@@ -73,7 +73,8 @@ class Limits:
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._headers]
+                own = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in self._headers if one[0] not in own)]
             await send(message)
 
         return sending

@@ -52,13 +52,14 @@ class Live:
     Args:
         folder: the release's folder.
         check: raises `DpmfError` if a release may not be served.
+        agreement: the file of an agreement that visitors can join; None for none.
 
     Raises:
         DpmfError: the folder holds no release that may be served.
     """
 
-    def __init__(self, folder: Path, check: Callable[[Release], None]) -> None:
-        self._folder, self._check = folder, check
+    def __init__(self, folder: Path, check: Callable[[Release], None], agreement: Path | None = None) -> None:
+        self._folder, self._check, self._agreement = folder, check, agreement
         self._seen = self._fingerprint()
         self.now = self._read()
 
@@ -88,7 +89,7 @@ class Live:
         return tuple(_stat_of(self._folder / name) for name in FILES)
 
     def _read(self) -> Served:
-        site = read_site(self._folder)
+        site = read_site(self._folder, self._agreement)
         release = site.release
         self._check(release)
         if len(release.items):  # compile the kernels now, not during the first request

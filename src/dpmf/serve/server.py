@@ -37,6 +37,7 @@ class ServerSettings:
         workers: number of processes.
         recommends: whether POST /api/recommend is switched on.
         accept_unproven: whether a release that is not certified may be served to other machines.
+        agreement: the file of an agreement that visitors can join; None for none.
     """
 
     folder: str
@@ -45,6 +46,7 @@ class ServerSettings:
     workers: int = 1
     recommends: bool = False
     accept_unproven: bool = False
+    agreement: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 1 << 16:
@@ -77,7 +79,8 @@ def build_application(settings: ServerSettings) -> Any:
         raise MissingExtra("the service needs FastAPI and uvicorn: pip install 'dpmf[serve]'")
     from dpmf.serve.service import build
 
-    return build(Path(settings.folder), recommends=settings.recommends, check=settings.check)
+    agreement = None if settings.agreement is None else Path(settings.agreement)
+    return build(Path(settings.folder), recommends=settings.recommends, check=settings.check, agreement=agreement)
 
 
 def application() -> Any:

@@ -124,15 +124,16 @@ class Recommended(BaseModel):
     unknown: list[str] = Field(description="Rated items that are not in the catalogue.")
 
 
-def build(folder: Path, *, recommends: bool, check: Callable[[Release], None]) -> Limits:
+def build(folder: Path, *, recommends: bool, check: Callable[[Release], None], agreement: Path | None = None) -> Limits:
     """Return the application.
 
     Args:
         folder: the release's folder, which is watched for a new release.
         recommends: whether POST /api/recommend is switched on.
         check: raises `DpmfError` if a release may not be served.
+        agreement: the file of an agreement that visitors can join; None for none.
     """
-    live = Live(folder, check)
+    live = Live(folder, check, agreement)
     app = FastAPI(
         title="dpmf", version=__version__, lifespan=_watching(live), docs_url=None, redoc_url=None,
         openapi_url="/api/openapi.json", description=__doc__,
@@ -319,6 +320,8 @@ def _add_files(app: FastAPI, live: Live) -> None:
 def _sent(content: Content, request: Request) -> Response:
     """Return a file, or 304 if the client has it already."""
     headers = {"ETag": content.tag, "Cache-Control": content.cache_control, "Vary": "Accept-Encoding"}
+    if content.policy is not None:
+        headers["Content-Security-Policy"] = content.policy
     if content.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     body = content.plain

@@ -32,13 +32,15 @@ from dpmf.privacy.ledger import Ledger
 class Account:
     """One agreement in a person's ledger; making it enters the agreement, unless the same run is there already.
 
-    A run is told by the agreement and by the keys of both parties, which are new in every run.
+    A run is told by the agreement and by the keys of both parties, which are new in every run; or by an identity that
+    it keeps, where these are new in every process.
 
     Args:
         ledger: of the person, with the unit and the neighbours of the agreement.
         agreement: what the person is about to agree to.
         recommender, third_party: their public keys.
         share: what part of the full weight the person wants to have; what they pay is in proportion to it.
+        identity: of the run; by default agreement and keys.
         seeded: whether noise is from a seed, which no cap covers.
 
     Attributes:
@@ -57,11 +59,13 @@ class Account:
         recommender: bytes,
         third_party: bytes,
         share: float = 1.0,
+        identity: bytes | None = None,
         *,
         seeded: bool = False,
     ) -> None:
         self._ledger = ledger
-        self._run = hashlib.blake2b(agreement.digest + recommender + third_party, digest_size=16).hexdigest()
+        identity = agreement.digest + recommender + third_party if identity is None else identity
+        self._run = hashlib.blake2b(identity, digest_size=16).hexdigest()
         ledger.spend(f"{agreement.method.name}, federated", own_guarantee(agreement, share, seeded), run=self._run)
         self.last_round = next(one.started for one in ledger.entries() if one.run == self._run) - 1
 

@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from dpmf.engine.grid import checksum_of
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.ring import Ring
+from dpmf.federated.wire.suites import suite_of
 from dpmf.methods.certified.method import Learner
 from dpmf.methods.certified.plan import Plan, Stage
 from dpmf.methods.certified.questions import Question
@@ -38,9 +38,9 @@ from dpmf.privacy.mechanism import PlannedEvent
 from dpmf.privacy.noise import LARGEST_DRAW, STEPS_PER_SD
 from dpmf.ratings import Items, Scale
 
-THIRD_PARTY_SEES = (
+_THIRD_PARTY_SEES = (
     "Against the third party: it sees who takes part in which round and when, and words that masks make uniform for "
-    "whoever cannot break ChaCha20 and X25519, as long as the recommender draws their seeds anew and keeps them. So it "
+    "whoever cannot break {stream} and X25519, as long as the recommender draws their seeds anew and keeps them. So it "
     "learns nothing of any rating but what everybody may learn from what is published, at the same epsilon and delta, "
     "even together with as many participants as are taken to collude."
 )
@@ -61,7 +61,7 @@ _APART = (
     "whatever it likes, for everybody bounds their own answers and keeps their own account."
 )
 _CIPHER = (
-    "Masks, seals and noise hide from whoever cannot break ChaCha20, Poly1305, X25519 and BLAKE2b, and everybody has "
+    "Masks, seals and noise hide from whoever cannot break {ciphers}, and everybody has "
     "the true public keys of the others."
 )
 _COINS = (
@@ -84,6 +84,7 @@ class Agreement:
         n_users: k, how many people take part in a round.
         dropouts: how many of them may leave before they answer; with more, the round is discarded.
         colluders: how many more may tell others what they did.
+        wire: the version of the wire, the same for all parties; browsers need 2.
     """
 
     method: Learner
@@ -92,6 +93,7 @@ class Agreement:
     n_users: int
     dropouts: int = 0
     colluders: int = 0
+    wire: int = 1
 
     def __post_init__(self) -> None:
         if self.method.kind != "certified":
@@ -108,6 +110,7 @@ class Agreement:
                 f"dropouts={self.dropouts} and colluders={self.colluders} should not be negative, and leave at least "
                 f"one of the {self.n_users} people of a round"
             )
+        suite_of(self.wire)
 
     @property
     def budget(self) -> Budget:
@@ -216,7 +219,12 @@ class Agreement:
             "constants": self.script.constants(),
             "steps": STEPS_PER_SD,
         }
-        return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=DIGEST_BYTES).digest()
+        return suite_of(self.wire).digest(json.dumps(facts, sort_keys=True).encode())
+
+    @property
+    def against_third_party(self) -> str:
+        """What is promised against the third party; `guarantee` is against the recommender."""
+        return _THIRD_PARTY_SEES.format(stream=suite_of(self.wire).stream)
 
     def guarantee(self, assumptions: Sequence[str], *, seeded: bool, personal: bool = False) -> Guarantee:
         """Return what is guaranteed against the recommender, and against whoever sees what is published."""
@@ -230,7 +238,8 @@ class Agreement:
             takes_part = _ONE_VALUE
         alone = [_NOBODY_COLLUDES] if not self.colluders else []
         coins = [_COINS] if any(isinstance(event, PoissonGaussianEvent) for event in self.events) else []
-        rests_on = [takes_part, thin, *alone, _APART, _CIPHER, THIRD_PARTY_SEES, *coins, *assumptions]
+        cipher = _CIPHER.format(ciphers=suite_of(self.wire).ciphers)
+        rests_on = [takes_part, thin, *alone, _APART, cipher, self.against_third_party, *coins, *assumptions]
         stated = {"seeded": seeded, "personal": personal}
         budget, events = self.plan.guaranteed()
         return Guarantee.certified_by(budget, events, releases=self.method.releases, assumptions=rests_on, **stated)

@@ -28,7 +28,7 @@ from dpmf.federated.wire.refusals import Refused
 
 
 def _reader(content: bytes, kind: int, agreement: Agreement) -> Reader:
-    reader = Reader(content, kind)
+    reader = Reader(content, kind, agreement.wire)
     if reader.round >= len(agreement.rounds):
         raise Refused("the round is not in the agreement")
     return reader
@@ -57,7 +57,7 @@ class Inquiry:
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        parts = [encode_header(self.kind, self.round), self.digest, self.mask_seed]
+        parts = [encode_header(self.kind, self.round, agreement.wire), self.digest, self.mask_seed]
         parts += [self.told[one.name].astype(one.dtype).tobytes() for one in agreement.told(self.round)]
         return b"".join(parts)
 
@@ -87,7 +87,7 @@ class Answer:
 
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        return encode_header(self.kind, self.round) + agreement.ring(self.round).packed(self.elements)
+        return encode_header(self.kind, self.round, agreement.wire) + agreement.ring(self.round).packed(self.elements)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Answer:
@@ -108,9 +108,9 @@ class Expected:
     digest: bytes
     users: Handles
 
-    def encoded(self) -> bytes:
+    def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
-        return encode_header(self.kind, self.round) + self.digest + encode_list(self.users)
+        return encode_header(self.kind, self.round, agreement.wire) + self.digest + encode_list(self.users)
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Expected:
@@ -137,7 +137,7 @@ class Total:
     def encoded(self, agreement: Agreement) -> bytes:
         """Return the message as bytes."""
         packed = agreement.ring(self.round).packed(self.elements)
-        return encode_header(self.kind, self.round) + encode_list(self.users) + packed
+        return encode_header(self.kind, self.round, agreement.wire) + encode_list(self.users) + packed
 
     @classmethod
     def decoded(cls, content: bytes, agreement: Agreement) -> Total:

@@ -51,19 +51,24 @@ class Recommender:
         self._third_party: Channel | None = None
         self.round = 0  # the next, or the one that is open
         self._questions: tuple[Question, ...] = ()
+        self._inquiry: Inquiry | None = None
         self._seeds: dict[int, bytes] = {}
         self._total: Total | None = None
         self.refusals = Refusals("the recommender")
-        self._users = Directory(self._keys, self.refusals, [self.public])
+        self._users = Directory(self._keys, self.refusals, [self.public], agreement.wire)
 
     def meet(self, third_party: bytes) -> None:
         """Get to know the third party."""
-        self._third_party = Channel(self._keys, third_party)
+        self._third_party = Channel(self._keys, third_party, self._agreement.wire)
         self._users.reserve(third_party)
 
-    def admit(self, user: int, public: bytes) -> None:
+    def admit(self, user: int, public: bytes) -> bool:
         """Get to know a user, as `Directory` does."""
-        self._users.admit(user, public)
+        return self._users.admit(user, public)
+
+    def renew(self, user: int, public: bytes) -> bool:
+        """Replace the key of a user, as `Directory` does."""
+        return self._users.renew(user, public)
 
     def skip_to(self, number: int) -> None:
         """Leave rounds out that were lost, or carried out by another process; their releases are given up elsewhere."""
@@ -73,6 +78,10 @@ class Recommender:
 
     def ask(self, users: Sequence[int], questions: Sequence[Question]) -> list[Outgoing]:
         """Open the next round: return what to send to the third party, and then to users."""
+        return [self.open(users, questions), *(self.question(user) for user in self._seeds)]
+
+    def open(self, users: Sequence[int], questions: Sequence[Question]) -> Outgoing:
+        """Open the next round: return what to send to the third party; `question` is what to send to each user then."""
         if self._questions or self._third_party is None or self.round >= len(self._agreement.rounds):
             raise InvalidArgument("a round is open already, or all are over, or there is no third party yet")
         handles = np.array(sorted({int(user) for user in users}), np.uint32)
@@ -90,13 +99,17 @@ class Recommender:
             raise InvalidArgument(f"round {self.round} of the agreement asks for something else")
         for question in questions:
             self.mechanism.forfeit(question.what)  # from here on it is charged
-        self._questions, self._total = tuple(questions), None
+        self._questions, self._inquiry, self._total = tuple(questions), inquiry, None
         self._seeds = {int(user): new_seed() for user in handles}
-        expected = Expected(self.round, self._agreement.digest, handles).encoded()
-        out = [Outgoing(THIRD_PARTY, self._third_party.seal(expected))]
-        for user, seed in self._seeds.items():
-            out.append(Outgoing(user, self._users.seal(user, inquiry.for_user(seed).encoded(self._agreement))))
-        return out
+        expected = Expected(self.round, self._agreement.digest, handles).encoded(self._agreement)
+        return Outgoing(THIRD_PARTY, self._third_party.seal(expected))
+
+    def question(self, user: int) -> Outgoing:
+        """Return the question of the open round for a user who takes part in it: the same one, however often."""
+        if self._inquiry is None or user not in self._seeds:
+            raise InvalidArgument(f"user {user} takes part in no round that is open")
+        content = self._inquiry.for_user(self._seeds[user]).encoded(self._agreement)
+        return Outgoing(user, self._users.seal(user, content))
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
         """Take the third party's total."""
@@ -115,6 +128,11 @@ class Recommender:
             self.refusals.note(refusal)
         return []
 
+    @property
+    def has_total(self) -> bool:
+        """Whether the third party's total of the open round is there, so that `take` can be called."""
+        return self._total is not None
+
     def take(self) -> tuple[Noisy, ...]:
         """End the round, and return the noisy sums of everybody's answers.
 
@@ -127,7 +145,7 @@ class Recommender:
         if not questions:
             raise InvalidArgument("there is no round to end: ask first")
         number, self.round = self.round, self.round + 1
-        self._total, self._questions, self._seeds = None, (), {}
+        self._total, self._questions, self._inquiry, self._seeds = None, (), None, {}
         if total is None or not len(total.users):
             raise StageLost(f"round {number} was discarded: too few people answered; it stays charged")
         sums = self._unmasked(total, seeds)
@@ -143,8 +161,9 @@ class Recommender:
     def _unmasked(self, total: Total, seeds: dict[int, bytes]) -> NDArray[np.int64]:
         ring = self._agreement.ring(total.round)
         elements = total.elements.copy()
+        version = self._agreement.wire
         for user in total.users:
-            elements -= mask_elements(seeds[int(user)], ring, len(elements))
+            elements -= mask_elements(seeds[int(user)], ring, len(elements), version=version)
         return ring.signed(elements)
 
     def _noisy(self, question: Question, sums: NDArray[np.int64], users: NDArray[np.int64]) -> Noisy:

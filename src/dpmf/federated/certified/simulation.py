@@ -22,7 +22,7 @@ from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.resources import Resources
 from dpmf.engine.threads import thread_count
 from dpmf.errors import InvalidArgument
-from dpmf.federated.certified.agreement import THIRD_PARTY_SEES, Agreement
+from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.recommender import Recommender
 from dpmf.federated.certified.scenario import CertifiedScenario
 from dpmf.federated.certified.third_party import ThirdParty
@@ -245,7 +245,7 @@ class Parties:
             agreement=self.agreement,
             rounds=rounds,
             discarded=self.discarded,
-            against_third_party=THIRD_PARTY_SEES,
+            against_third_party=self.agreement.against_third_party,
             traffic=self.traffic,
             seconds=seconds,
             took_part=len(self.users),

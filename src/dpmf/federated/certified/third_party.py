@@ -35,22 +35,41 @@ class ThirdParty:
     Args:
         agreement: what everybody agreed to.
         recommender: the recommender's public key.
+        after: the last round that an earlier process opened: whoever keeps the third party beyond one process has to
+            store `round` before anybody answers, or a round could be opened twice.
+
+    Attributes:
+        round: the last that was opened; -1 for none.
     """
 
-    def __init__(self, agreement: Agreement, recommender: bytes) -> None:
+    def __init__(self, agreement: Agreement, recommender: bytes, after: int = -1) -> None:
         self._agreement, self._keys = agreement, KeyPair()
         self.public = self._keys.public
-        self._recommender = Channel(self._keys, recommender)
-        self._round, self._is_open = -1, False  # the last that was opened
+        self._recommender = Channel(self._keys, recommender, agreement.wire)
+        self.round, self._is_open = after, False
         self._expected: set[int] = set()
         self._arrived: set[int] = set()
         self._sum: NDArray[Any] = np.zeros(0, np.uint64)
         self.refusals = Refusals("the third party")
-        self._users = Directory(self._keys, self.refusals, [self.public, recommender])
+        self._users = Directory(self._keys, self.refusals, [self.public, recommender], agreement.wire)
 
-    def admit(self, user: int, public: bytes) -> None:
+    def admit(self, user: int, public: bytes) -> bool:
         """Get to know a user, as `Directory` does."""
-        self._users.admit(user, public)
+        return self._users.admit(user, public)
+
+    def renew(self, user: int, public: bytes) -> bool:
+        """Replace the key of a user, as `Directory` does; who has answered the open round has answered it."""
+        return self._users.renew(user, public)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a round is open."""
+        return self._is_open
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """Who is expected in the open round, and has not answered."""
+        return frozenset(self._expected - self._arrived)
 
     def receive(self, sender: int, message: bytes) -> list[Outgoing]:
         """Take a message: the recommender opens rounds, and answers are added up."""
@@ -71,24 +90,24 @@ class ThirdParty:
         users, elements = np.zeros(0, np.uint32), self._sum[:0]
         if len(self._arrived) >= self._agreement.least:
             users, elements = np.array(sorted(self._arrived), np.uint32), self._sum
-        total = Total(self._round, users, elements).encoded(self._agreement)
+        total = Total(self.round, users, elements).encoded(self._agreement)
         self._is_open, self._expected, self._arrived, self._sum = False, set(), set(), np.zeros(0, np.uint64)
         return [Outgoing(RECOMMENDER, self._recommender.seal(total))]
 
     def _open(self, expected: Expected) -> None:
         if self._is_open:
             raise Refused("a round is open already")
-        if expected.round <= self._round:
+        if expected.round <= self.round:
             raise Refused("the round is not a new one")
         users = {int(user) for user in expected.users}
         if not all(user in self._users for user in users):
             raise Refused("the round has people who are not known")
-        self._round, self._is_open, self._expected, self._arrived = expected.round, True, users, set()
+        self.round, self._is_open, self._expected, self._arrived = expected.round, True, users, set()
         ring = self._agreement.ring(expected.round)
         self._sum = np.zeros(self._agreement.n_elements(expected.round), ring.dtype)
 
     def _add(self, sender: int, answer: Answer) -> None:
-        if not self._is_open or answer.round != self._round:
+        if not self._is_open or answer.round != self.round:
             raise Refused("the answer is of another round")
         if sender not in self._expected:
             raise Refused("the sender is not expected in this round")

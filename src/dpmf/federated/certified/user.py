@@ -50,6 +50,7 @@ class User:
             and to store `round` before an answer is sent, or rounds could be answered twice. A ledger remembers it.
         place: of this person among all users, which an agreement with places needs.
         ledger: of this person, over all agreements. This one is entered before there is anything to send.
+        run: what tells this run from others in the ledger; by default the agreement and both public keys.
 
     Raises:
         BudgetExceeded: the ledger's cap does not allow for this agreement.
@@ -72,6 +73,7 @@ class User:
         after: int = -1,
         place: int | None = None,
         ledger: Ledger | None = None,
+        run: bytes | None = None,
     ) -> None:
         if share != 1 and agreement.budget.unit != "user":
             raise InvalidArgument(f"share={share:g} means nothing here: what is protected is a rating, not a person")
@@ -83,14 +85,15 @@ class User:
         self._account = None
         if ledger is not None:
             parties = recommender, third_party
-            self._account = Account(ledger, agreement, *parties, share, seeded=noise.seeded)
+            self._account = Account(ledger, agreement, *parties, share, run, seeded=noise.seeded)
             after = max(after, self._account.last_round)
         self._agreement = agreement
         self._people = People(own, own, np.array([share], np.float64), np.array([place or 0]))
         self._mechanism = Mechanism(agreement.events, noise, agreement.crowd.n_shares)
         keys = KeyPair()
         self.public = keys.public
-        self._recommender, self._third_party = Channel(keys, recommender), Channel(keys, third_party)
+        channels = (Channel(keys, other, agreement.wire) for other in (recommender, third_party))
+        self._recommender, self._third_party = channels
         self.round = -1  # the last that was answered
         self._pass_over(after + 1)
         self.round = after
@@ -115,7 +118,7 @@ class User:
         elements = [self._noisy(question) for question in questions]
         ring = self._agreement.ring(inquiry.round)
         answer = ring.elements(np.concatenate(elements))
-        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer))
+        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer), version=self._agreement.wire)
         content = Answer(inquiry.round, answer).encoded(self._agreement)
         return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
 

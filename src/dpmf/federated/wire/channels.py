@@ -1,9 +1,9 @@
 """Sealed channels between two parties: no relay can read, change, replay or reflect a message.
 
 Each party has its own X25519 key pair, generated in every process and never stored. Two parties derive two keys, one
-for each direction (HKDF-SHA256 of their shared secret, bound to both public keys), and seal messages with
-ChaCha20-Poly1305. The nonce is a counter that precedes the sealed message; a message whose counter does not exceed that
-of the last message opened is refused.
+for each direction (HKDF-SHA256 of their shared secret, bound to both public keys and to the version), and seal messages
+with the authenticated cipher of their version: see `dpmf.federated.wire.suites`. The nonce is a counter that precedes
+the sealed message; a message whose counter does not exceed that of the last message opened is refused.
 
 >>> ann, bob = KeyPair(), KeyPair()
 >>> there, here = Channel(ann, bob.public), Channel(bob, ann.public)
@@ -22,19 +22,17 @@ from typing import Any, NoReturn
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpmf.errors import InvalidArgument
 from dpmf.federated.wire.refusals import Refused
+from dpmf.federated.wire.suites import suite_of
 
 _COUNTER_BYTES = 8
 _TAG_BYTES = 16
 OVERHEAD = _COUNTER_BYTES + _TAG_BYTES
 """How many bytes longer a message is once sealed."""
-
-_INFO = b"dpmf federated channel 1"
 
 
 class KeyPair:
@@ -66,16 +64,18 @@ class Channel:
     Args:
         own: our keys.
         other: their public key.
+        version: of the wire.
     """
 
     __slots__ = ("_incoming", "_opened", "_outgoing", "_process", "_sealed")
 
-    def __init__(self, own: KeyPair, other: bytes) -> None:
+    def __init__(self, own: KeyPair, other: bytes, version: int = 1) -> None:
+        suite = suite_of(version)
         if own.public == other:
             raise Refused("the public key is our own")
         ends = b"".join(sorted((own.public, other)))
-        keys = HKDF(SHA256(), 64, salt=None, info=_INFO + ends).derive(own.shared_with(other))
-        first, second = (ChaCha20Poly1305(key) for key in (keys[:32], keys[32:]))
+        keys = HKDF(SHA256(), 64, salt=None, info=suite.channel_info + ends).derive(own.shared_with(other))
+        first, second = (suite.seal_of(key) for key in (keys[:32], keys[32:]))
         self._outgoing, self._incoming = (first, second) if own.public < other else (second, first)
         self._sealed = self._opened = 0
         self._process = os.getpid()

@@ -1,6 +1,6 @@
 """How messages are written as bytes and read back, refused unless they are exactly what they should be.
 
-Numbers are little-endian. Every message begins with the version of the format, its kind and the number of the round.
+Numbers are little-endian. Every message begins with the version of the wire, its kind and the number of the round.
 Lists of items and of users ascend, so that nothing can appear in them twice.
 
 >>> content = encode_header(7, 3) + encode_list(np.array([2, 5], np.uint32))
@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from dpmf.federated.wire.refusals import Refused
 
 VERSION = 1
+"""Of the wire, unless another is asked for: see `dpmf.federated.wire.suites`."""
+
 COUNT = struct.Struct("<I")
 _HEADER = struct.Struct("<BBI")
 _U4 = np.dtype("<u4")
@@ -31,19 +33,19 @@ Handles = NDArray[np.uint32]
 """Numbers of users, ascending."""
 
 
-def kind_of(content: bytes) -> tuple[int, int]:
+def kind_of(content: bytes, version: int = VERSION) -> tuple[int, int]:
     """Return the kind and the round of a message."""
     if len(content) < _HEADER.size:
         raise Refused("the message is too short")
-    version, kind, number = _HEADER.unpack_from(content)
-    if version != VERSION:
-        raise Refused("the message has another version of the format")
+    found, kind, number = _HEADER.unpack_from(content)
+    if found != version:
+        raise Refused("the message has another version of the wire")
     return kind, number
 
 
-def encode_header(kind: int, number: int) -> bytes:
+def encode_header(kind: int, number: int, version: int = VERSION) -> bytes:
     """Return the first bytes of a message of this kind in this round."""
-    return _HEADER.pack(VERSION, kind, number)
+    return _HEADER.pack(version, kind, number)
 
 
 def encode_list(indices: NDArray[np.uint32]) -> bytes:
@@ -54,8 +56,8 @@ def encode_list(indices: NDArray[np.uint32]) -> bytes:
 class Reader:
     """Reads the fields of a message from front to back."""
 
-    def __init__(self, content: bytes, kind: int) -> None:
-        found, self.round = kind_of(content)
+    def __init__(self, content: bytes, kind: int, version: int = VERSION) -> None:
+        found, self.round = kind_of(content, version)
         if found != kind:
             raise Refused("the message is of another kind")
         self._content, self._at = memoryview(content), _HEADER.size

@@ -1,4 +1,4 @@
-"""The users that a party knows, one key for each number and one number for each key.
+"""The users that a party knows, one key for each number at a time, and one number for each key for good.
 
 If one key had two numbers, somebody could relay one person's answer twice, and it would count twice.
 
@@ -25,10 +25,11 @@ class Directory:
         own: the party's keys.
         refusals: where refusals are recorded.
         reserved: public keys of other parties, which no user may have.
+        version: of the wire.
     """
 
-    def __init__(self, own: KeyPair, refusals: Refusals, reserved: Collection[bytes] = ()) -> None:
-        self._own, self._refusals = own, refusals
+    def __init__(self, own: KeyPair, refusals: Refusals, reserved: Collection[bytes] = (), version: int = 1) -> None:
+        self._own, self._refusals, self._version = own, refusals, version
         self._channels: dict[int, Channel] = {}
         self._reserved = set(reserved)
 
@@ -36,17 +37,26 @@ class Directory:
         """Reserve the public key of another party."""
         self._reserved.add(public)
 
-    def admit(self, user: int, public: bytes) -> None:
-        """Register a user, or refuse to."""
+    def admit(self, user: int, public: bytes) -> bool:
+        """Register a user, or refuse to; return whether they are registered now."""
+        return self._register(user, public, is_known=False)
+
+    def renew(self, user: int, public: bytes) -> bool:
+        """Replace the key of a user, whose device has started again; messages under the old one open no more."""
+        return self._register(user, public, is_known=True)
+
+    def _register(self, user: int, public: bytes, *, is_known: bool) -> bool:
         try:
-            if user in self._channels:
-                raise Refused("the user is known already")
+            if (user in self._channels) != is_known:
+                raise Refused(f"the user is {'not known' if is_known else 'known already'}")
             if public in self._reserved:
                 raise Refused("the key is known already")
-            self._channels[user] = Channel(self._own, public)
+            self._channels[user] = Channel(self._own, public, self._version)
             self._reserved.add(public)
         except Refused as refusal:
             self._refusals.note(refusal)
+            return False
+        return True
 
     def open(self, user: int, message: bytes) -> bytes:
         """Return the content of a user's message, or refuse it."""

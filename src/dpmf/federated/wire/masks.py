@@ -11,13 +11,12 @@ import math
 import secrets
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from dpmf.federated.wire.ring import Elements, Ring
+from dpmf.federated.wire.suites import suite_of
 
 SEED_BYTES = 32
 _ZEROS = memoryview(bytes(1 << 16))
-_NONCE = bytes(16)
 
 
 def new_seed() -> bytes:
@@ -25,12 +24,12 @@ def new_seed() -> bytes:
     return secrets.token_bytes(SEED_BYTES)
 
 
-def mask_elements(seed: bytes, ring: Ring, *shape: int) -> Elements:
-    """Return elements that are uniform for anyone without the seed: the key stream of ChaCha20.
+def mask_elements(seed: bytes, ring: Ring, *shape: int, version: int = 1) -> Elements:
+    """Return elements that are uniform for anyone without the seed: the key stream of the version's cipher.
 
     A seed serves one purpose. For two masks, draw both in one call and split the elements.
     """
     n_bytes = math.prod(shape) * ring.dtype.itemsize
-    stream = Cipher(algorithms.ChaCha20(seed, _NONCE), mode=None).encryptor()
+    stream = suite_of(version).key_stream_of(seed)
     zeros = _ZEROS[:n_bytes] if n_bytes <= len(_ZEROS) else bytes(n_bytes)
     return np.frombuffer(stream.update(zeros), ring.dtype).reshape(shape)

@@ -78,10 +78,24 @@ class StagedRun:
             journal.enter()
             self._ledger = ledger
 
-    def carry_out(self, public: PublicHalf, partner: Partner, callbacks: Sequence[Callback]) -> tuple[EpochRecord, ...]:
-        """Carry out what is left, and return the records of all rounds that were not lost."""
+    def carry_out(
+        self,
+        public: PublicHalf,
+        partner: Partner,
+        callbacks: Sequence[Callback] = (),
+        before: Callable[[int], None] = lambda place: None,
+    ) -> tuple[EpochRecord, ...]:
+        """Carry out what is left, and return the records of all rounds that were not lost.
+
+        Args:
+            public: asks.
+            partner: brings back noisy answers.
+            callbacks: called with the record of each round when it ends.
+            before: called with the place of each stage before that starts; the run can be stopped here without loss.
+        """
         history = self._resume(public, partner)
         for place in range(self._next, len(self._stages)):
+            before(place)
             self._start(place)
             began, stage = time.perf_counter(), self._stages[place]
             answered = converse(public, stage, partner, self.released)

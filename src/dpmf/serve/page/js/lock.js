@@ -11,6 +11,11 @@ export function forbidEverything() {
   enforce("default-src 'none'; img-src data:; manifest-src data:; base-uri 'none'; form-action 'none'");
 }
 
+/** Let the page connect to these addresses, load nothing any more, and connect to nothing else. */
+export function forbidAllBut(addresses) {
+  enforce(`default-src 'none'; connect-src ${addresses.join(" ")}; img-src data:; base-uri 'none'; form-action 'none'`);
+}
+
 function enforce(content) {
   const policy = document.createElement("meta");
   policy.httpEquiv = "Content-Security-Policy";

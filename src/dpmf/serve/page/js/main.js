@@ -15,6 +15,7 @@ import { startTheme } from "./theme.js";
 import { makeDiscover } from "./views/discover.js";
 import { makeItemView } from "./views/item.js";
 import { makeMap } from "./views/map.js";
+import { fillOffer } from "./views/offer.js";
 import { fillPrivacy } from "./views/privacy.js";
 import { makeRatings } from "./views/ratings.js";
 import { makeRouter } from "./router.js";
@@ -33,6 +34,7 @@ async function start() {
   completeManifest();
   const { about, facts, buffer, fetched } = await load();
   fillPrivacy({ about, facts, sizes: buffer.byteLength });
+  fillOffer(about);
   await keepCopy(about, fetched);
   forbidConnections();
   const engine = await startEngine();

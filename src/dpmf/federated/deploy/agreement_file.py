@@ -1,0 +1,454 @@
+"""The agreement as a public file that both servers have signed: everything that a device has to know before it joins.
+
+What is signed is a text, so that nobody has to agree on one way of writing JSON. The file also states what follows from
+the settings (rounds, noise, lengths), for clients that have no accountant; here it is computed again and compared, so
+that a file from another version of the code, or a wrong one, is refused.
+
+See docs/federated-protocol.md for every field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import ipaddress
+import json
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dpmf.errors import DamagedFile, DpmfError, InvalidArgument, NotVerified
+from dpmf.federated.certified.agreement import Agreement
+from dpmf.federated.certified.messages import Answer, Inquiry
+from dpmf.federated.deploy.catalogue_file import catalogue_bytes
+from dpmf.federated.deploy.identity import KEY_BYTES, is_signed, public_of, signed
+from dpmf.federated.wire.channels import OVERHEAD
+from dpmf.federated.wire.masks import SEED_BYTES
+from dpmf.files import dump_json, write_text
+from dpmf.methods import METHODS
+from dpmf.methods.als.implicit import NO_RATINGS
+from dpmf.methods.certified.method import CertifiedMethod, known_settings
+from dpmf.privacy import Budget
+from dpmf.privacy.mechanism import Mechanism
+from dpmf.privacy.noise import Noise
+from dpmf.ratings import Items, Scale
+
+RECOMMENDER, THIRD_PARTY = "recommender", "third_party"
+ROLES = (RECOMMENDER, THIRD_PARTY)
+WIRES = (1, 2)
+_FORMAT, _SIGNED, _VERSION = "dpmf-agreement", "dpmf-signed-agreement", 1
+_MOST_BYTES = 1 << 22
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+@dataclass(frozen=True)
+class Server:
+    """One of the two servers, as the agreement states it.
+
+    Attributes:
+        name: of whoever operates it, for people.
+        url: where it is, wss://host:port; ws:// on loopback only.
+        key: its Ed25519 identity.
+        roots: certificates in PEM; if there are any, only these, and what they signed, are accepted for this server.
+    """
+
+    name: str
+    url: str
+    key: bytes
+    roots: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("ws", "wss") or not parts.hostname or parts.path.strip("/") or parts.query:
+            raise InvalidArgument(f"{self.url!r} is no address of a server: write it as wss://host:port")
+        if parts.scheme == "ws" and not is_loopback(parts.hostname):
+            raise InvalidArgument(f"{self.url} would not be encrypted: write wss://, ws:// is for this machine alone")
+        if len(self.key) != KEY_BYTES:
+            raise InvalidArgument(f"the key of {self.name} has {len(self.key)} bytes instead of {KEY_BYTES}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"name": self.name, "url": self.url, "key": self.key.hex(), "roots": list(self.roots)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Server:
+        """Read what `to_json` wrote."""
+        roots = tuple(str(one) for one in content["roots"])
+        return cls(str(content["name"]), str(content["url"]).rstrip("/"), bytes.fromhex(content["key"]), roots)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who may take part.
+
+    Attributes:
+        by: who decides that, for people.
+        most: handles are below this number.
+        key: of the inviter, who certifies participants; None with a list.
+        list_sha256: of the file that lists participants' public keys; "" with invitations.
+    """
+
+    by: str
+    most: int
+    key: bytes | None = None
+    list_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most <= 1 << 20:
+            raise InvalidArgument(f"{self.most} people may be invited: give a number from 1 to {1 << 20}")
+        if (self.key is None) != bool(self.list_sha256):
+            raise InvalidArgument("people are either invited or listed: give an inviter's key, or a list of keys")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        common = {"by": self.by, "most": self.most}
+        if self.key is not None:
+            return {"kind": "invitations", "key": self.key.hex(), **common}
+        return {"kind": "list", "sha256": self.list_sha256, **common}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Admission:
+        """Read what `to_json` wrote."""
+        if content["kind"] == "invitations":
+            return cls(str(content["by"]), int(content["most"]), bytes.fromhex(content["key"]))
+        if content["kind"] == "list":
+            return cls(str(content["by"]), int(content["most"]), None, str(content["sha256"]))
+        raise ValueError(f"admission by {content['kind']!r} is not known")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When the run is, and how long a round may take.
+
+    Attributes:
+        begins, ends: people join in between.
+        round_seconds: how long the third party waits for answers.
+        grace_seconds: how long it waits for people whose connection was lost.
+    """
+
+    begins: datetime
+    ends: datetime
+    round_seconds: float = 60.0
+    grace_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not self.begins < self.ends:
+            raise InvalidArgument(f"the run ends at {self.ends:{_TIME}}, before it begins: give a later date")
+        for name, value in (("round", self.round_seconds), ("grace", self.grace_seconds)):
+            if not 0 < value <= 86400:
+                raise InvalidArgument(f"{value:g} seconds of {name} are out of range: give a number up to 86400")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        dates = {name: getattr(self, name).astimezone(UTC).strftime(_TIME) for name in ("begins", "ends")}
+        return {**dates, "round_seconds": self.round_seconds, "grace_seconds": self.grace_seconds}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Timing:
+        """Read what `to_json` wrote."""
+        begins, ends = (datetime.strptime(str(content[one]), _TIME).replace(tzinfo=UTC) for one in ("begins", "ends"))
+        return cls(begins, ends, float(content["round_seconds"]), float(content["grace_seconds"]))
+
+
+@dataclass(frozen=True, eq=False)
+class AgreementFile:
+    """A text that states an agreement, and who signed it.
+
+    Attributes:
+        text: what is signed.
+        signatures: by the servers' roles.
+    """
+
+    text: str
+    signatures: Mapping[str, bytes]
+
+    @cached_property
+    def id(self) -> bytes:
+        """The SHA-256 of the text, which everything else refers to."""
+        return hashlib.sha256(self.text.encode()).digest()
+
+    @property
+    def run(self) -> bytes:
+        """What a device's ledger tells this run by, whatever the keys of the servers' processes."""
+        return b"dpmf-run:" + self.id
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """What the text says."""
+        content = json.loads(self.text)
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
+        return content
+
+    @property
+    def name(self) -> str:
+        """What the run is about."""
+        return str(self.content["name"])
+
+    @cached_property
+    def servers(self) -> dict[str, Server]:
+        """Both servers by role."""
+        return {role: Server.from_json(self.content[role]) for role in ROLES}
+
+    @cached_property
+    def admission(self) -> Admission:
+        """Who may take part."""
+        return Admission.from_json(self.content["admission"])
+
+    @cached_property
+    def timing(self) -> Timing:
+        """When the run is."""
+        return Timing.from_json(self.content["timing"])
+
+    def lengths(self, way: str) -> list[int]:
+        """Return the lengths of the sealed questions ("bytes_down") or answers ("bytes_up") of all rounds."""
+        return [int(one[way]) for one in self.content["computed"]["rounds"]]
+
+    def signed_by(self, key: Ed25519PrivateKey) -> AgreementFile:
+        """Return the file with the signature of one more server."""
+        roles = [role for role in ROLES if self.servers[role].key == public_of(key)]
+        if not roles:
+            raise InvalidArgument("the key is of neither server of the agreement: sign with one of theirs")
+        ours = dict.fromkeys(roles, signed(key, "agreement", self.id))
+        return dataclasses.replace(self, signatures={**self.signatures, **ours})
+
+    def missing_signatures(self) -> list[str]:
+        """Return the roles of servers that have not signed, or whose signature is wrong."""
+        return [
+            role
+            for role in ROLES
+            if not is_signed(self.servers[role].key, "agreement", self.id, self.signatures.get(role, b""))
+        ]
+
+    def check_signed(self) -> None:
+        """Raise `NotVerified` unless both servers have signed."""
+        missing = self.missing_signatures()
+        if missing:
+            who = " and ".join(f"the {role.replace('_', ' ')}" for role in missing)
+            raise NotVerified(f"{who} did not sign the agreement: do not join; ask for a file that both have signed")
+
+    def agreement(self, catalogue: bytes) -> Agreement:
+        """Return what the protocol goes by, made of the settings and the bytes of the catalogue's file.
+
+        Raises:
+            NotVerified: the catalogue is another one, or the file states what does not follow from the settings.
+        """
+        if hashlib.sha256(catalogue).hexdigest() != self.content["catalogue"]["sha256"]:
+            raise NotVerified("the catalogue is not the one of the agreement: get it from the recommender again")
+        agreement = _agreement_of(self.content, _catalogue_of(catalogue))
+        if json.loads(json.dumps(computed(agreement))) != self.content["computed"]:
+            raise NotVerified(
+                "the agreement states other rounds or other noise than follow from its settings: it was made by "
+                "another version of dpmf, or is wrong; do not join"
+            )
+        return agreement
+
+    def to_bytes(self) -> bytes:
+        """Return the file."""
+        signatures = {role: signature.hex() for role, signature in self.signatures.items()}
+        return dump_json(
+            {"format": _SIGNED, "version": _VERSION, "agreement": self.text, "signatures": signatures}
+        ).encode()
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        write_text(path, self.to_bytes().decode())
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str = "the agreement") -> AgreementFile:
+        """Read a file; signatures are not checked here."""
+        try:
+            found = json.loads(content.decode())
+            if found.get("format") != _SIGNED:
+                raise ValueError("it has another format")
+            if found["version"] != _VERSION:
+                raise InvalidArgument(f"{name} is of another version of dpmf: update dpmf")
+            signatures = {str(role): bytes.fromhex(one) for role, one in found["signatures"].items()}
+            file = cls(str(found["agreement"]), signatures)
+            file._check()
+        except InvalidArgument:
+            raise
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise DamagedFile(f"{name} is no agreement, or damaged: {error}") from None
+        return file
+
+    @classmethod
+    def read(cls, path: Path) -> AgreementFile:
+        """Read a file; signatures are not checked here."""
+        try:
+            with path.open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+        except OSError as error:
+            raise InvalidArgument(f"cannot read the agreement {path}: {error.strerror}") from None
+        if len(content) > _MOST_BYTES:
+            raise DamagedFile(f"{path} is too long for an agreement")
+        return cls.from_bytes(content, str(path))
+
+    def _check(self) -> None:
+        """Raise an error if the text lacks anything that is read without the catalogue."""
+        content = self.content
+        if content["format"] != _FORMAT or content["version"] != _VERSION:
+            raise ValueError("its text has another format")
+        if content["wire"] not in WIRES:
+            raise InvalidArgument(f"the agreement has version {content['wire']} of sealed messages: update dpmf")
+        self.servers, self.admission, self.timing, self.name  # noqa: B018
+        if self.servers[RECOMMENDER].key == self.servers[THIRD_PARTY].key:
+            raise ValueError("both servers have the same key: they have to be apart")
+        self.lengths("bytes_up"), self.lengths("bytes_down")
+        _budget_of(content["budget"])
+
+
+def draft(
+    agreement: Agreement,
+    *,
+    name: str,
+    recommender: Server,
+    third_party: Server,
+    admission: Admission,
+    timing: Timing,
+) -> AgreementFile:
+    """Return an agreement that nobody has signed yet."""
+    method, budget = agreement.method, agreement.budget
+    if not isinstance(method, CertifiedMethod):
+        raise InvalidArgument(f"{method.name} needs profiles, which no agreement has: choose another method")
+    if agreement.script.places is not None:
+        raise InvalidArgument(f"{method.name} asks people for their place among all: choose another method")
+    if agreement.n_users > admission.most:
+        raise InvalidArgument(f"a round has {agreement.n_users} people, and {admission.most} may take part: admit more")
+    if recommender.key == third_party.key:
+        raise InvalidArgument("both servers have the same key: each needs its own, made where it will run")
+    settings = {one.name: getattr(method, one.name) for one in dataclasses.fields(method)}
+    promised = {one: getattr(budget, one) for one in ("epsilon", "delta", "unit", "neighbours")}
+    people = {"per_round": agreement.n_users, "dropouts": agreement.dropouts, "colluders": agreement.colluders}
+    catalogue = catalogue_bytes(agreement.catalogue)
+    content: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "run": secrets.token_hex(16),
+        "name": name,
+        "wire": agreement.wire,
+        "method": {
+            "name": method.name,
+            "settings": {one: value for one, value in settings.items() if one not in ("budget", "noise_seed")},
+        },
+        "budget": promised,
+        "scale": _scale_to_json(agreement.scale),
+        "catalogue": {"n_items": agreement.n_items, "sha256": hashlib.sha256(catalogue).hexdigest()},
+        "people": people,
+        "timing": timing.to_json(),
+        RECOMMENDER: recommender.to_json(),
+        THIRD_PARTY: third_party.to_json(),
+        "admission": admission.to_json(),
+    }
+    content["computed"] = computed(_agreement_of(content, _catalogue_of(catalogue)))  # as devices will make it
+    return AgreementFile(dump_json(content), {})
+
+
+def computed(agreement: Agreement) -> dict[str, Any]:
+    """Return what follows from an agreement's settings, in JSON values."""
+    mechanism = Mechanism(agreement.events, Noise(), agreement.crowd.n_shares)
+    multipliers = {event.what: event for event in agreement.events}
+    rounds = []
+    for number, one in enumerate(agreement.rounds):
+        told = agreement.told(number)
+        dummies = {part.name: np.full(part.shape, max(part.least, 0.0), part.dtype) for part in told}
+        questions = []
+        for question in agreement.questions(number, dummies):
+            event, bound = multipliers[question.what], question.sensitivity(agreement.budget.neighbours)
+            questions.append(
+                {
+                    "what": question.what,
+                    "shape": list(question.shape),
+                    "sensitivity": bound,
+                    "noise_multiplier": event.noise_multiplier,
+                    "sampling_rate": getattr(event, "sampling_rate", None),
+                    "steps": mechanism.steps(question.what, bound),
+                }
+            )
+        zeros = {part.name: np.zeros(part.shape, part.dtype) for part in told}
+        ring, elements = agreement.ring(number), agreement.n_elements(number)
+        asked = Inquiry(number, agreement.digest, bytes(SEED_BYTES), zeros).encoded(agreement)
+        answered = Answer(number, np.zeros(elements, ring.dtype)).encoded(agreement)
+        rounds.append(
+            {
+                "stage": one.stage,
+                "ring_bytes": ring.n_bytes,
+                "elements": elements,
+                "bytes_down": len(asked) + OVERHEAD,
+                "bytes_up": len(answered) + OVERHEAD,
+                "told": [{**part._asdict(), "shape": list(part.shape)} for part in told],
+                "questions": questions,
+            }
+        )
+    return {
+        "digest": agreement.digest.hex(),
+        "configuration": agreement.method.configuration(),
+        "n_shares": agreement.crowd.n_shares,
+        "constants": agreement.script.constants(),
+        "events": [event.to_json() for event in agreement.events],
+        "rounds": rounds,
+    }
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _agreement_of(content: Mapping[str, Any], catalogue: Items) -> Agreement:
+    try:
+        name, settings = str(content["method"]["name"]), dict(content["method"]["settings"])
+        if name not in METHODS:
+            raise InvalidArgument(f"the method {name!r} is not known to this version of dpmf: update dpmf")
+        kind = METHODS[name]
+        more: dict[str, Any] = {"budget": _budget_of(content["budget"]), **known_settings(kind, settings)}
+        n_users, dropouts, colluders = (int(content["people"][one]) for one in ("per_round", "dropouts", "colluders"))
+        method = kind(**more)
+        if not isinstance(method, CertifiedMethod):
+            raise InvalidArgument(f"{name} has no protocol in which people answer for themselves")
+        return Agreement(method, catalogue, _scale_of(content["scale"]), n_users, dropouts, colluders, content["wire"])
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DpmfError):
+            raise
+        raise DamagedFile(f"the agreement is damaged: {error}") from None
+
+
+def _catalogue_of(content: bytes) -> Items:
+    try:
+        found = json.loads(content.decode())
+        return Items.of(list(found["ids"]), found["titles"], found["genres"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"the catalogue is damaged: {error}") from None
+
+
+def _budget_of(content: Mapping[str, Any]) -> Budget:
+    budget = Budget.recorded(*(content[one] for one in ("epsilon", "delta", "unit", "neighbours")))
+    if not math.isfinite(budget.epsilon):
+        raise ValueError("its epsilon is infinite")
+    return budget
+
+
+def _scale_to_json(scale: Scale) -> Sequence[float] | str | None:
+    if scale == NO_RATINGS:
+        return None
+    return "counts" if scale.counts else [scale.lo, scale.hi]
+
+
+def _scale_of(content: Any) -> Scale:
+    if content is None:
+        return NO_RATINGS
+    return Scale.of_counts() if content == "counts" else Scale.of(content)

@@ -1,0 +1,71 @@
+"""Both services and devices over TLS on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+from dpmf.federated.certified.agreement import Agreement
+from dpmf.federated.deploy.admission import invite_many
+from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.deploy.catalogue_file import catalogue_bytes
+from dpmf.federated.deploy.certificate import write_certificate
+from dpmf.federated.deploy.device import Device
+from dpmf.federated.deploy.joining import take_part
+from dpmf.federated.deploy.services import RecommenderService, ServiceSettings, ThirdPartyService
+from dpmf.federated.deploy.transport import Listening
+from dpmf.methods import ALS
+from dpmf.privacy import Budget
+from dpmf.privacy.ledger import Ledger
+
+from .deploy_world import KEYS, signed_file, some_people
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def test_a_run_over_tls_on_loopback(tmp_path: Path) -> None:
+    ratings = some_people(5, 10)
+    agreement = Agreement(
+        ALS(n_factors=2, n_epochs=2, budget=Budget(20.0)), ratings.catalogue, ratings.scale, n_users=5
+    )
+    ports = free_ports(2)
+    roots, listening = [], []
+    for role, port in zip((RECOMMENDER, THIRD_PARTY), ports, strict=True):
+        certificate, key = tmp_path / f"{role}.pem", tmp_path / f"{role}.key"
+        write_certificate("localhost", certificate, key)
+        roots.append([certificate.read_text()])
+        listening.append(Listening("localhost", port, certificate, key))
+    file = signed_file(
+        agreement, (f"wss://localhost:{ports[0]}", f"wss://localhost:{ports[1]}"), roots=(roots[0], roots[1])
+    )
+    catalogue = catalogue_bytes(ratings.catalogue)
+
+    def settings(role: str, where: Listening) -> ServiceSettings:
+        return ServiceSettings(file, catalogue, KEYS[role], tmp_path / role, where, linger_seconds=2.0)
+
+    async def play() -> None:
+        recommender = RecommenderService(settings(RECOMMENDER, listening[0]))
+        third_party = ThirdPartyService(settings(THIRD_PARTY, listening[1]))
+        servers = [asyncio.create_task(one.run()) for one in (recommender, third_party)]
+        devices = []
+        for handle, invitation in enumerate(invite_many(file, KEYS["inviter"], range(5))):
+            ledger = Ledger(tmp_path / f"{handle}.json", Budget(30.0))
+            devices.append(Device(file, agreement, invitation, *ratings.of_user(handle), ledger))
+        people = [asyncio.create_task(take_part(file, one)) for one in devices]
+        found = await asyncio.wait_for(asyncio.gather(*people), 60)
+        assert [one.outcome for one in found] == ["finished"] * 5
+        assert {one.answered for one in devices} == {len(agreement.rounds)}
+        recommender.stopping.set()
+        third_party.stopping.set()
+        release, _ = await asyncio.gather(*servers)
+        assert release is not None
+        assert release.guarantee.certified
+
+    asyncio.run(play())
