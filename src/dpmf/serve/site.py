@@ -1,9 +1,10 @@
 """A site: the page, a release and what is said about it, as files for any static host and for dpmf's own service.
 
 All of it is static. The release is sent as it was saved, in 32 bits, so the page computes what `Release.fold_in`
-computes. Only the names of index.html, join.html, their recovery script, the service worker and about.json, the manifest,
-are fixed. All other files are named after their content (see `dpmf.serve.assets`), so that no cache can mix two versions of a
-site. join.html is there if the site offers an agreement (see `dpmf.serve.offer`), and has a content policy of its own.
+computes. Only the names of index.html, join.html, their recovery script, the service worker and about.json, the
+manifest, are fixed. All other files are named after their content (see `dpmf.serve.assets`), so that no cache can mix
+two versions of a site. join.html is there if the site offers an agreement (see `dpmf.serve.offer`), and has a content
+policy of its own.
 """
 
 from __future__ import annotations
