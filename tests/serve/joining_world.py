@@ -65,8 +65,10 @@ def offered(
 ) -> Offered:
     """Return an agreement, signed by both servers."""
     method = METHODS[method] if isinstance(method, str) else method
-    catalogue = Items.of(list(range(n_items)), [f"Film {item}" for item in range(n_items)]) if items is None else items
-    agreement = Agreement(method, catalogue, Scale(1.0, 5.0), **{**PEOPLE, **people}, wire=wire)
+    if items is None:
+        genres = [("calm", "loud", "odd")[item % 3] for item in range(n_items)]
+        items = Items.of(list(range(n_items)), [f"Film {item}" for item in range(n_items)], genres)
+    agreement = Agreement(method, items, Scale(1.0, 5.0), **{**PEOPLE, **people}, wire=wire)
     keys = keys or [Ed25519PrivateKey.generate() for _ in range(2)]
     inviter = Ed25519PrivateKey.generate()
     now = datetime.now(UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.engine.grid import checksum_of
 from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
@@ -274,13 +274,15 @@ class ALSScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        return {
+        agreed = {
             "clip": clip_of(self.scale),
             "radius": RADIUS,
             "height": self._height(FACTORS),
             "mean": self.scale.middle,
-            **({"traits": f"{checksum_of((self.traits,)):08x}"} if self.traits.shape[1] else {}),
         }
+        if self.traits.shape[1]:
+            agreed["traits"] = base64.b64encode(self.traits.astype("<f4").tobytes()).decode()
+        return agreed
 
 
 def clip_of(scale: Scale) -> float:

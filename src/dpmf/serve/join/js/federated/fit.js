@@ -3,8 +3,8 @@
 
 import { factorize, solve } from "../linear.js";
 
-/** Return one's factors, in single precision as in Python: those that fit one's ratings best, with a bias. */
-export function fittedFactors({ items, values }, { V, c, mean, ridgeB, ridgeU, length }) {
+/** Return one's first nAsked factors, in single precision as in Python: of those that fit one's ratings best, with a bias. */
+export function fittedFactors({ items, values }, { V, c, mean, ridgeB, ridgeU, length, nAsked }) {
   const K = V.length / c.length;
   const n = K + 1;
   const A = new Float64Array(n * n);
@@ -24,7 +24,7 @@ export function fittedFactors({ items, values }, { V, c, mean, ridgeB, ridgeU, l
     factorize(A, n);
     solve(A, n, y);
   }
-  const factors = Float32Array.from(y.subarray(0, K));
+  const factors = Float32Array.from(y.subarray(0, nAsked));
   const total = Math.sqrt(factors.reduce((sum, number) => sum + number * number, 0));
   return length > 0 ? factors.map((number) => (total > 0 ? number * (length / total) : 0)) : factors;
 }

@@ -11,14 +11,15 @@ const LEAST_PIVOT = 1e-30;
  * Return residuals times (factors, height), shape (items, K + 1), or alone times height; the length is at most
  * steps·clip·√(radius² + height²), or steps·clip·height.
  * @param {{items: Int32Array, values: Float64Array}} own ratings
- * @param {{V: Float32Array, c: Float32Array, weights: Float64Array, mean, ridgeB, ridgeU, length}} asked
+ * @param {{V: Float32Array, c: Float32Array, weights: Float64Array, mean, ridgeB, ridgeU, length, nAsked}} asked; residuals
+ *   are multiplied with the first nAsked factors
  * @param {{clip, radius, height, alone}} agreed
  */
 export function heldOutResiduals(own, asked, agreed, steps) {
   const { V, c, weights, length } = asked;
   const { clip, radius, height, alone } = agreed;
   const n = V.length / c.length + 1; // factors, and the bias
-  const added = alone ? 0 : n - 1;
+  const added = alone ? 0 : asked.nAsked;
   const sums = new Float64Array(c.length * (added + 1));
   const scale = weightNormalizer(own.items, weights) * steps;
   if (!(scale > 0)) return sums;
@@ -38,7 +39,8 @@ export function heldOutResiduals(own, asked, agreed, steps) {
     residual /= 1 - h;
     for (let k = 0; k < added; k++) row[k] = fit.solution[k] - g[k] * residual;
     if (length > 0) {
-      residual = e - (fit.total - e) / (Math.max(own.items.length - 1, 0) + asked.ridgeB);
+      if (added === n - 1) residual = e - (fit.total - e) / (Math.max(own.items.length - 1, 0) + asked.ridgeB);
+      else for (let k = 0; k < added; k++) residual += z[k] * row[k];
       rescale(row, length);
     }
     clipNorm(row, radius);

@@ -74,18 +74,20 @@ function weighed({ nItems }, { weights }) {
 
 function residuals({ constants, nItems }, shapes, alone) {
   const K = factorsOf(shapes, nItems);
+  const traits = traitsOf(constants, shapes, nItems);
   const { clip, radius } = numbersOf(constants, ["clip", "radius", "mean"]);
   const height = alone ? 1 : numbersOf(constants, ["height"]).height;
   return {
     reach: clip * Math.hypot(alone ? 0 : radius, height),
     nonnegative: false,
     shape: [nItems, alone ? 1 : K + 1],
-    answer: (own, told, steps) => heldOutResiduals(own, fitOf(constants, told), { clip, radius, height, alone }, steps),
+    answer: (own, told, steps) => heldOutResiduals(own, fitOf(constants, told, traits), { clip, radius, height, alone }, steps),
   };
 }
 
 function momentsOf({ constants, nItems, perItem }, shapes) {
   const K = factorsOf(shapes, nItems);
+  const traits = traitsOf(constants, shapes, nItems);
   const { radius } = numbersOf(constants, ["radius", "mean"]);
   const size = (K * (K + 1)) / 2;
   return {
@@ -93,7 +95,7 @@ function momentsOf({ constants, nItems, perItem }, shapes) {
     nonnegative: false,
     shape: perItem ? [nItems, size] : [size],
     answer(own, told, steps) {
-      const factors = fittedFactors(own, fitOf(constants, told));
+      const factors = fittedFactors(own, fitOf(constants, told, traits));
       return perItem ? itemMoments(own, told.weights, factors, radius, steps) : moments(factors, radius, steps);
     },
   };
@@ -106,9 +108,29 @@ function factorsOf({ V, c, weights, ridges, length }, nItems) {
   return V[1];
 }
 
-const fitOf = ({ mean }, { weights, ridges, length, c, V }) => ({
-  mean, weights, c, V, ridgeB: ridges[0], ridgeU: ridges[1], length: length[0],
-});
+/** Return the public traits of the items that tastes are fitted to beside factors, one after the other; none if there are none. */
+function traitsOf({ traits = "" }, shapes, nItems) {
+  const bytes = Uint8Array.from(atob(traits), (one) => one.charCodeAt(0));
+  const isWhole = bytes.length % (4 * nItems) === 0 && (shapes["trait size"]?.[0] === 1) === bytes.length > 0;
+  if (!isWhole) throw new Refused("the agreement has traits of other items");
+  const view = new DataView(bytes.buffer);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, place) => view.getFloat32(4 * place, true));
+}
+
+/** Return what people fit to: traits of the size that was told stand behind the factors that are asked about. */
+function fitOf({ mean }, { weights, ridges, length, c, V, "trait size": size = [0] }, traits) {
+  const nAsked = V.length / c.length;
+  const fit = { mean, weights, c, ridgeB: ridges[0], ridgeU: ridges[1], length: length[0], nAsked };
+  if (!traits.length || !(size[0] > 0)) return { ...fit, V };
+  const [nTraits, by] = [traits.length / c.length, Math.fround(size[0])];
+  const together = new Float32Array(V.length + traits.length);
+  for (let j = 0; j < c.length; j++) {
+    const row = together.subarray(j * (nAsked + nTraits), (j + 1) * (nAsked + nTraits));
+    row.set(V.subarray(j * nAsked, (j + 1) * nAsked));
+    for (let k = 0; k < nTraits; k++) row[nAsked + k] = traits[j * nTraits + k] * by;
+  }
+  return { ...fit, V: together };
+}
 
 function rampOf(constants) {
   const { none, full } = numbersOf(constants, ["none", "full"]);
