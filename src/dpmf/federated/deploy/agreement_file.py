@@ -355,7 +355,7 @@ def draft(
     longest = max(file.lengths("bytes_up"))
     if longest > _MOST_ANSWER_BYTES:
         raise InvalidArgument(
-            f"an answer would have {longest:,} bytes, and {_MOST_ANSWER_BYTES:,} is the most that devices send at once: "
+            f"an answer would have {longest:,} bytes, and devices send {_MOST_ANSWER_BYTES:,} at once at most: "
             "choose a smaller head, fewer factors or fewer items"
         )
     return file
