@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import invite_many
@@ -12,9 +15,10 @@ from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.certificate import write_certificate
 from dpmf.federated.deploy.device import Device
+from dpmf.federated.deploy.frames import JOIN_PATH
 from dpmf.federated.deploy.joining import take_part
 from dpmf.federated.deploy.services import RecommenderService, ServiceSettings, ThirdPartyService
-from dpmf.federated.deploy.transport import Listening
+from dpmf.federated.deploy.transport import Listening, Unreachable, connected
 from dpmf.methods import ALS
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -51,13 +55,18 @@ def test_a_run_over_tls_on_loopback(tmp_path: Path) -> None:
         return ServiceSettings(file, catalogue, KEYS[role], tmp_path / role, where, linger_seconds=2.0)
 
     async def play() -> None:
-        recommender = RecommenderService(settings(RECOMMENDER, listening[0]))
+        ready = asyncio.Event()
+        recommender = RecommenderService(settings(RECOMMENDER, listening[0]), lambda port: ready.set())
         third_party = ThirdPartyService(settings(THIRD_PARTY, listening[1]))
         servers = [asyncio.create_task(one.run()) for one in (recommender, third_party)]
         devices = []
         for handle, invitation in enumerate(invite_many(file, KEYS["inviter"], range(5))):
             ledger = Ledger(tmp_path / f"{handle}.json", Budget(30.0))
             devices.append(Device(file, agreement, invitation, *ratings.of_user(handle), ledger))
+        await ready.wait()
+        impostor = replace(file.servers[RECOMMENDER], roots=file.servers[THIRD_PARTY].roots)
+        with pytest.raises(Unreachable, match="certificate"):
+            await connected(impostor, JOIN_PATH, 100).__aenter__()
         people = [asyncio.create_task(take_part(file, one)) for one in devices]
         found = await asyncio.wait_for(asyncio.gather(*people), 60)
         assert [one.outcome for one in found] == ["finished"] * 5

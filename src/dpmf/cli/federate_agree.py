@@ -32,11 +32,11 @@ def keys(folder: Path, host: str | None, as_json: bool) -> None:
     identity.pem stays there; identity.pub is for the agreement.
     """
     from dpmf.federated.deploy.certificate import write_certificate
-    from dpmf.federated.deploy.identity import write_identity
+    from dpmf.federated.deploy.identity import public_of, write_identity
 
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_identity(folder / "identity.pem")
-    made = {"private": str(folder / "identity.pem"), "public": str(folder / "identity.pub")}
+    public = public_of(write_identity(folder / "identity.pem")).hex()
+    made = {"private": str(folder / "identity.pem"), "public": str(folder / "identity.pub"), "hex": public}
     if host is not None:
         write_certificate(host, folder / "tls.pem", folder / "tls.key")
         made |= {"certificate": str(folder / "tls.pem"), "certificate_key": str(folder / "tls.key")}
@@ -44,6 +44,7 @@ def keys(folder: Path, host: str | None, as_json: bool) -> None:
         print_json(made)
         return
     say(f"Keys are in {folder}. identity.pem and tls.key never leave it; identity.pub and tls.pem are public.")
+    say(f"The public key in hexadecimal digits, as in a list of people: {public}")
 
 
 @dataclass(frozen=True)

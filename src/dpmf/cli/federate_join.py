@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +13,17 @@ from dpmf.cli.output import json_option, print_json, say
 from dpmf.cli.recommend import read_own_counts, read_own_ratings
 from dpmf.errors import InvalidArgument
 
+if TYPE_CHECKING:
+    from dpmf.federated.deploy.admission import Invitation
+
 _file = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
 @click.option("--agreement", type=_file, required=True, metavar="FILE", help="Signed by both servers.")
-@click.option("--invitation", type=_file, required=True, metavar="FILE", help="This person's own.")
+@click.option("--invitation", type=_file, metavar="FILE", help="This person's own.")
+@click.option("--key", type=_file, metavar="FILE", help="Instead: identity.pem, if its public key is on a list.")
+@click.option("--number", type=int, metavar="N", help="Of that key's line in the list, from 0.")
 @click.option("--ratings", type=_file, required=True, metavar="FILE", help="A CSV file: item (id or title), rating.")
 @click.option("--ledger", "ledger_file", type=_file, required=True, metavar="FILE", help="Of everything ever joined.")
 @click.option("--cap", type=float, metavar="E", help="What all agreements in a new --ledger may cost together.")
@@ -28,7 +33,9 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @json_option
 def join(
     agreement: Path,
-    invitation: Path,
+    invitation: Path | None,
+    key: Path | None,
+    number: int | None,
     ratings: Path,
     ledger_file: Path,
     cap: float | None,
@@ -38,7 +45,6 @@ def join(
     as_json: bool,
 ) -> None:
     """Take part in a run with one's own ratings, which stay here. What leaves is bounded, noisy and masked."""
-    from dpmf.federated.deploy.admission import Invitation
     from dpmf.federated.deploy.agreement_file import AgreementFile
     from dpmf.federated.deploy.device import Device, check_dates, check_invitation, own_places
     from dpmf.federated.deploy.joining import take_part
@@ -50,7 +56,7 @@ def join(
     file = AgreementFile.read(agreement)
     file.check_signed()
     check_dates(file, datetime.now(UTC))
-    own = Invitation.read(invitation)
+    own = _admitted(invitation, key, number)
     check_invitation(file, own)
     agreed = file.agreement(_catalogue(agreement, catalogue))
     scale = agreed.scale
@@ -77,6 +83,21 @@ def join(
         return
     say(f"The run is over: {progress.outcome}. {device.answered} rounds were answered from here.")
     say(f"The ledger has epsilon={spent:g} of {ledger.cap.epsilon:g}.")
+
+
+def _admitted(invitation: Path | None, key: Path | None, number: int | None) -> Invitation:
+    from dpmf.federated.deploy.admission import Invitation
+    from dpmf.federated.deploy.identity import read_identity
+
+    if (invitation is None) == (key is None) or (key is None) != (number is None):
+        raise InvalidArgument("say who joins: --invitation FILE, or --key FILE and --number N with a list of keys")
+    if invitation is not None:
+        return Invitation.read(invitation)
+    assert key is not None
+    assert number is not None
+    if not 0 <= number < 1 << 32:
+        raise InvalidArgument(f"--number {number} is no line of a list: count from 0")
+    return Invitation(number, read_identity(key).private_bytes_raw())
 
 
 def _catalogue(agreement: Path, catalogue: Path | None) -> bytes:

@@ -47,6 +47,7 @@ ROLES = (RECOMMENDER, THIRD_PARTY)
 WIRES = (1, 2)
 _FORMAT, _SIGNED, _VERSION = "dpmf-agreement", "dpmf-signed-agreement", 1
 _MOST_BYTES = 1 << 22
+_MOST_ANSWER_BYTES = 1 << 24
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -350,7 +351,14 @@ def draft(
         "admission": admission.to_json(),
     }
     content["computed"] = computed(_agreement_of(content, _catalogue_of(catalogue)))  # as devices will make it
-    return AgreementFile(dump_json(content), {})
+    file = AgreementFile(dump_json(content), {})
+    longest = max(file.lengths("bytes_up"))
+    if longest > _MOST_ANSWER_BYTES:
+        raise InvalidArgument(
+            f"an answer would have {longest:,} bytes, and devices send {_MOST_ANSWER_BYTES:,} at once at most: "
+            "choose a smaller head, fewer factors or fewer items"
+        )
+    return file
 
 
 def computed(agreement: Agreement) -> dict[str, Any]:

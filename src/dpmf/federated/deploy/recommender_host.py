@@ -125,7 +125,7 @@ class RecommenderHost:
     def link_text(self, peer: Peer, message: str, now: float) -> None:
         """Take a control message of the third party."""
         try:
-            fields = decoded(message)
+            fields, most = decoded(message), self._file.admission.most
             kind = fields["type"]
             if kind == "challenge":
                 nonce = take_bytes(fields, "nonce", _NONCE_BYTES)
@@ -138,11 +138,11 @@ class RecommenderHost:
             elif kind == "unopened":
                 self._lose("the third party did not open the round")
             elif kind == "present":
-                self._came(take_number({"handle": one}, "handle") for one in fields.get("handles") or ())
+                self._came(take_number({"handle": one}, "handle", most) for one in fields.get("handles") or ())
             elif kind == "came":
-                self._came([take_number(fields, "handle")])
+                self._came([take_number(fields, "handle", most)])
             elif kind == "left":
-                self._there.discard(take_number(fields, "handle"))
+                self._there.discard(take_number(fields, "handle", most))
         except Malformed as error:
             log("link refused", reason=str(error))
             peer.close(Close.MALFORMED)
