@@ -274,7 +274,7 @@ class ALSScript(Script):
 
     def constants(self) -> dict[str, Any]:
         """Return what was agreed beside plan and rounds."""
-        agreed = {
+        agreed: dict[str, Any] = {
             "clip": clip_of(self.scale),
             "radius": RADIUS,
             "height": self._height(FACTORS),
