@@ -35,7 +35,8 @@ export function fillAgreement($, agreement) {
   $("not-promised").replaceChildren(...[
     `Against ${recommender.name} and ${third.name} together: they would see your answers with your own noise alone.`,
     "That you take part is hidden from nobody, nor is when you answer.",
-    "This page comes from its host, whom you trust to have sent you the true one; and other pages at the same address can read what it keeps here.",
+    "This page comes from its host, whom you trust to have sent you the true one; and other pages at the same address can " +
+      "read what it keeps here.",
   ].map((words) => h("li", {}, words)));
 }
 
@@ -76,7 +77,9 @@ export function statusWords({ state, reason }) {
     connecting: reason ? `Connecting to ${reason} again …` : "Connecting to both servers …",
     joined: "You take part. Answers leave by themselves when you are asked; you can close this page at any time.",
     left: "You left. What was answered stays in the sums; nothing more is sent.",
-    over: reason === "finished" ? "The run is over. Thank you: your ratings counted, and nobody saw them." : "The run was given up. Nothing more is sent.",
+    over: reason === "finished"
+      ? "The run is over. Thank you for taking part: nobody saw your ratings."
+      : "The run was given up. Nothing more is sent.",
     stopped: `Stopped: ${reason}. Nothing more is sent.`,
   }[state];
 }
