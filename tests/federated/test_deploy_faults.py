@@ -235,6 +235,26 @@ def test_a_device_that_crashed_answers_nothing_again(world: World) -> None:
     assert again.device.refused == 1  # the question came again, since the round is open
 
 
+def test_whoever_answers_again_under_another_key_counts_once(world: World, tmp_path: Path) -> None:
+    world.everybody_joins()
+    first = world.people[0]
+    world.people[1].silent = True  # so that the round stays open
+    world.recommender.ask(questions := first_questions(world), world.now)
+    world.settle()
+    assert first.device.answered == 1
+    (tmp_path / "forgetful" / "ledgers").mkdir(parents=True)
+    world.folder = tmp_path / "forgetful"  # a device without its ledger, which no honest one is
+    second = Participant(world, world.device(0))
+    second.connect()
+    world.settle()
+    assert second.is_in
+    assert second.device.answered == 1
+    assert world.third_party.metrics["answers_refused"] == 1
+    world.wait(61)
+    assert isinstance(answer_of(world), tuple)
+    check_sum(world, 0, questions, answer_of(world))
+
+
 def test_a_third_party_that_starts_again_opens_no_round_twice(world: World) -> None:
     world.everybody_joins()
     world.play(first_questions(world))

@@ -4,8 +4,8 @@ If one key had two numbers, somebody could relay one person's answer twice, and 
 
 >>> directory = Directory(KeyPair(), Refusals("the third party"))
 >>> ann = KeyPair()
->>> directory.admit(7, ann.public)
->>> directory.admit(8, ann.public)
+>>> directory.admit(7, ann.public), directory.admit(8, ann.public)
+(True, False)
 >>> 7 in directory, 8 in directory
 (True, False)
 """
