@@ -1,7 +1,7 @@
 """Accuracy of private factorization, beside the free baseline and factorization that is not private.
 
     python benchmarks/private.py DATA [--every 10] [--holdout 0.1] [--epsilons inf,20,5,1] [--runs 3] [--factors K]
-        [--seed 0] [--moments shared] [--record [NAME]]
+        [--seed 0] [--moments shared] [--without-traits] [--record [NAME]]
 
 Prints one JSON object: for every epsilon the mean and the range of the rmse on held-out ratings over several runs with
 fresh noise, that of private item biases alone, seconds and memory; `--record` puts them into docs/results. `--every 10`
@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--factors", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without-traits", action="store_true")
     parser.add_argument("--moments", choices=("shared", "per-item"), default="shared")
     add_option(parser)
     arguments = parser.parse_args()
@@ -62,13 +63,14 @@ def _record(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         # Of the first run: errors by the popularity of items, up to each share of them, and those of the per-user mean.
         errors |= {f"rmse_to_{high:g}": ours for high, _, ours, _ in row["by_popularity"]}
         errors |= {f"baseline_rmse_to_{high:g}": free for high, _, _, free in row["by_popularity"]}
-        record("als", name, {epsilon_text(epsilon): errors}, runs=runs)
+        record("als-without-traits" if arguments.without_traits else "als", name, {epsilon_text(epsilon): errors}, runs=runs)
         if row["biases_rmse"] is not None:
             record("biases", name, {epsilon_text(epsilon): {"rmse": row["biases_rmse"]}}, runs=runs)
 
 
 def _row(ratings: Ratings, epsilon: float, arguments: argparse.Namespace) -> dict[str, Any]:
-    method = ALS(budget=Budget(epsilon), n_factors=arguments.factors, moments=arguments.moments, items_public=True)
+    chosen = {"n_factors": arguments.factors, "moments": arguments.moments, "traits": not arguments.without_traits}
+    method = ALS(budget=Budget(epsilon), items_public=True, **chosen)
     n_runs = arguments.runs if math.isfinite(epsilon) else 1
     runs = [train_and_test(method, ratings, holdout=arguments.holdout, seed=arguments.seed) for _ in range(n_runs)]
     errors = [run.accuracy["rmse"] for run in runs]

@@ -92,6 +92,8 @@ class ALS(CertifiedMethod):
         moments: whether the users' second moments are measured once for all items ("shared") or for every item
             ("per-item"); the latter costs noise, and pays for large epsilon only.
         cap: how many ratings of a user count towards the sums at most; None for all. The user's weight is the same.
+        traits: whether people's own tastes go by what the list of items says, such as genres and years, too, in a
+            certified run on ratings.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the public start, and which ratings count if there is a cap.
         noise_seed: research only; the same noise every time, and no guarantee.
@@ -114,6 +116,7 @@ class ALS(CertifiedMethod):
     most_count: float | None = None
     moments: Literal["shared", "per-item"] = "shared"
     cap: int | None = None
+    traits: bool = True
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
@@ -185,7 +188,7 @@ class ALS(CertifiedMethod):
         """Return a run of item biases, or of popularity, alone; without privacy biases are no reference."""
         if self.is_implicit:
             return replace(self, n_factors=0, alpha=None)
-        return replace(self, n_factors=0) if self.kind == "certified" else None
+        return replace(self, n_factors=0, traits=False) if self.kind == "certified" else None
 
     def resolve(self) -> Settings:
         """Return the settings of a run, whatever was left open chosen from public facts alone."""
@@ -208,6 +211,8 @@ class ALS(CertifiedMethod):
         facts = super().configuration()
         if not self.is_implicit:
             del facts["alpha"]
+        if self.is_implicit or self.kind != "certified":
+            del facts["traits"]
         for name in ("counts", "most_count"):  # what was left open, or means nothing, follows from the data
             if facts[name] is None:
                 del facts[name]
@@ -295,7 +300,7 @@ class ALS(CertifiedMethod):
             confidence = confidence_of(self.facts(), scale)
             return PublicImplicitALS(ImplicitPlan(*facts, *confidence), catalogue.ids.keys, self.seed)
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
-        return PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue))
+        return PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue), with_traits=self.traits)
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
         """Return the sizes of what a plan releases."""

@@ -86,6 +86,7 @@ class PublicALS:
         keys: of the catalogue's items, from which the start is drawn.
         seed: of the public start.
         features: what the catalogue says about items, shape (n_items, F); see `dpmf.ratings.features`.
+        with_traits: whether people's tastes go by these, too.
     """
 
     plan: ALSPlan
@@ -93,6 +94,7 @@ class PublicALS:
     keys: NDArray[np.uint64]
     seed: int
     features: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    with_traits: bool = True
     c: Floats = field(init=False)
     V: Floats = field(init=False)
 
@@ -100,7 +102,7 @@ class PublicALS:
         scale, n_items = self.scale, self.plan.n_items
         self.mean, self.unit = scale.middle, unit_of(scale)
         self.features = self.features if self.features.size else np.zeros((n_items, 0))
-        self._traits, self._traits_tell = traits_of(self.features), False
+        self._traits, self._traits_tell = traits_of(self.features if self.with_traits else self.features[:, :0]), False
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)

@@ -53,6 +53,7 @@ class Joint(CertifiedMethod):
             are of gdp², by which noise adds up. None chooses. Without a finite epsilon it means nothing.
         head, n_users, links: of the ranking, as those of `EASE`.
         n_factors, n_epochs, regularization: of the rating model, as those of `ALS`.
+        traits: whether people's own tastes go by what the list of items says, such as genres and years, too.
         items_public: whether item ids that were found in the data are asserted to be a public list.
         seed: fixes the public start of the rating model.
         noise_seed: research only; the same noise every time, and no guarantee.
@@ -71,6 +72,7 @@ class Joint(CertifiedMethod):
     n_users: int | None = None
     regularization: float | None = None
     links: bool | None = None
+    traits: bool = True
     items_public: bool = False
     seed: int = 0
     noise_seed: int | None = None
@@ -89,7 +91,7 @@ class Joint(CertifiedMethod):
         self._rating_model(self.budget), self._ranking(self.budget)  # each refuses what it cannot use
 
     def _rating_model(self, budget: Budget) -> ALS:
-        names = ("n_factors", "n_epochs", "regularization", "items_public", "seed", "noise_seed")
+        names = ("n_factors", "n_epochs", "regularization", "traits", "items_public", "seed", "noise_seed")
         return ALS(budget=budget, **{name: getattr(self, name) for name in names})
 
     def _ranking(self, budget: Budget) -> EASE:
@@ -133,7 +135,7 @@ class Joint(CertifiedMethod):
     def without_factors(self) -> Joint | EASE:
         """Return a run of item biases and popularity alone; without privacy, where biases are no reference, of that."""
         if self.kind == "certified":
-            return replace(self, n_factors=0, head=0)
+            return replace(self, n_factors=0, head=0, traits=False)
         return self._ranking(self.budget).without_factors()
 
     def usual(self) -> Mapping[str, Any]:
@@ -145,7 +147,10 @@ class Joint(CertifiedMethod):
     def configuration(self) -> dict[str, Any]:
         """Return the public facts for a release."""
         facts = super().configuration()
-        return facts if self.budget.is_finite else {**facts, "share": None}
+        if self.budget.is_finite:
+            return facts
+        del facts["traits"]
+        return {**facts, "share": None}
 
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
@@ -168,7 +173,8 @@ class Joint(CertifiedMethod):
             rule = rule.settled(left.epsilon, crowd.n_users)
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, left, crowd
         plan = ALSPlan(*facts, known=known, given=given)
-        second = PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue))
+        features = features_of(catalogue)
+        second = PublicALS(plan, scale, catalogue.ids.keys, self.seed, features, with_traits=self.traits)
         return PublicJoint(JointPlan(first.plan, second.plan, self.facts()["share"], self.budget), first, second)
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
