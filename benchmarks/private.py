@@ -63,7 +63,12 @@ def _record(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         # Of the first run: errors by the popularity of items, up to each share of them, and those of the per-user mean.
         errors |= {f"rmse_to_{high:g}": ours for high, _, ours, _ in row["by_popularity"]}
         errors |= {f"baseline_rmse_to_{high:g}": free for high, _, _, free in row["by_popularity"]}
-        record("als-without-traits" if arguments.without_traits else "als", name, {epsilon_text(epsilon): errors}, runs=runs)
+        record(
+            "als-without-traits" if arguments.without_traits else "als",
+            name,
+            {epsilon_text(epsilon): errors},
+            runs=runs,
+        )
         if row["biases_rmse"] is not None:
             record("biases", name, {epsilon_text(epsilon): {"rmse": row["biases_rmse"]}}, runs=runs)
 

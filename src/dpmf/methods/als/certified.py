@@ -52,7 +52,7 @@ _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if t
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
 _TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
-_LEAST_TRAIT_GAIN = 2.5  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
+_LEAST_TRAIT_GAIN = 8.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
 
 
