@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.als.certified import Before, PublicALS
+from dpmf.methods.als.certified import PublicALS
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
+from dpmf.methods.als.known import Before
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
 from dpmf.methods.certified.answer import RatingsAnswerer
 from dpmf.methods.certified.conversation import converse

@@ -15,16 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.engine.factors import fill_randomly
 from dpmf.kernels.bounded_sums import symmetric
-from dpmf.methods.als.known import Known, above_noise
+from dpmf.methods.als.known import Before, Known, above_noise
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
 from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of
+from dpmf.methods.als.traits import LEAST_GAIN, Traits
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate, standardized
 from dpmf.methods.certified.plan import Stage
@@ -51,29 +52,7 @@ _GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as
 _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if those of items are given
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
 _USER_BIAS_RIDGE = 3.0
-_TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
-_LEAST_TRAIT_GAIN = 8.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
-
-
-class Before(NamedTuple):
-    """An earlier release that a run starts from, for the items of this one: public, whatever it was made of.
-
-    Attributes:
-        factors: of items, shape (n_items, K); 0 for items that are new.
-        biases: of items, shape (n_items,); 0 for items that are new.
-        with_factors: shape (n_items,), the items whose factors it knew.
-        with_ratings: shape (n_items,), those of which it knew how they are rated.
-        n_known: how many factors it knew.
-        with_traits: whether traits of items told something.
-    """
-
-    factors: Array
-    biases: Array
-    with_factors: NDArray[np.bool_]
-    with_ratings: NDArray[np.bool_]
-    n_known: int
-    with_traits: bool
 
 
 @dataclass(eq=False)
@@ -102,7 +81,7 @@ class PublicALS:
         scale, n_items = self.scale, self.plan.n_items
         self.mean, self.unit = scale.middle, unit_of(scale)
         self.features = self.features if self.features.size else np.zeros((n_items, 0))
-        self._traits, self._traits_tell = traits_of(self.features if self.with_traits else self.features[:, :0]), False
+        self._traits = Traits(traits_of(self.features if self.with_traits else self.features[:, :0]))
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)
@@ -148,7 +127,7 @@ class PublicALS:
     @property
     def script(self) -> ALSScript:
         """What may be asked, where people answer for themselves."""
-        return ALSScript(self.plan, self.scale, self._traits)
+        return ALSScript(self.plan, self.scale, self._traits.columns)
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
@@ -163,22 +142,21 @@ class PublicALS:
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         ridges = self._bias_penalty, self._penalty(penalty)
         c, reached = (within_reach(one, self.unit) for one in (self.c, V))
-        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits, self._trait_size(ridges[1]))
+        size = self._trait_size(ridges[1])
+        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits.columns, size)
 
     def _trait_size(self, penalty: float) -> float:
-        """Return by what to multiply traits, so that tastes for them are held down as they should be; 0 without any."""
-        return _TASTE_SD * self.unit * math.sqrt(penalty) / self.error if self._traits_tell else 0.0
+        return self._traits.size(penalty / self.error**2) * self.unit
 
     @property
     def item_factors(self) -> Floats:
         """The factors of items to release: those measured or given, and then traits."""
-        size = np.float32(self._trait_size(self.ridge[1]))
-        return np.hstack([self.V, self._traits * size]) if size else self.V
+        return self._traits.beside(self.V, self._trait_size(self.ridge[1]))
 
     def start_from(self, before: Before) -> None:
         """Start from an earlier release, with as many factors: what is measured are differences from it."""
         self._before, self._level_known = before, bool(before.biases.any())
-        self._traits_tell = before.with_traits
+        self._traits.tell = before.with_traits
         self.c[:] = before.biases
         self._choose_factors()
 
@@ -211,7 +189,7 @@ class PublicALS:
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
         known = bool(np.isfinite(self._biases.variance).any())
-        self._level_known, self._traits_tell = known and self._has_level(), known and self._have_telling_traits()
+        self._level_known, self._traits.tell = known and self._has_level(), known and self._have_telling_traits()
         self._factors = Estimate(*np.array(tensors["factors"]))
 
     def _measure_popularity(self) -> Conversation:
@@ -322,7 +300,7 @@ class PublicALS:
         gains = _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN
         likely = before + moved.shrunk(self.popularity, self._bias_sampling, *gains, features)
         self.c = likely[:, 0].astype(np.float32)
-        self._level_known, self._traits_tell = self._has_level(), self._have_telling_traits()
+        self._level_known, self._traits.tell = self._has_level(), self._have_telling_traits()
 
     @property
     def _bias_sampling(self) -> Array:
@@ -337,10 +315,10 @@ class PublicALS:
         """Return whether traits say more about biases than chance would: then people's tastes go by them, too."""
         if self._before is not None:
             return self._before.with_traits
-        if not self._traits.shape[1]:
+        if not self._traits.columns.shape[1]:
             return False
         gain = self._biases.predicted_gain(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN, self.features)
-        return gain > _LEAST_TRAIT_GAIN
+        return gain > LEAST_GAIN
 
     def learnt(self) -> Learnt:
         """Return what stands out from the noise."""
@@ -357,8 +335,7 @@ class PublicALS:
             with_ratings = with_ratings | self._before.with_ratings
             n_factors = max(n_factors, self._before.n_known)
             n_rated = max(n_rated, int(np.count_nonzero(with_ratings)))
-        if self._traits_tell:
-            with_factors = with_factors | self._traits.any(axis=1)
+        with_factors = with_factors | self._traits.described
         return Learnt(
             n_items=self.plan.n_items,
             factors=n_factors,
@@ -367,7 +344,7 @@ class PublicALS:
             popular=int(np.count_nonzero(popular)),
             with_factors=np.asarray(with_factors) if self.V.any() else None,
             with_ratings=np.asarray(with_ratings),
-            traits=self._traits.shape[1] if self._traits_tell else 0,
+            traits=self._traits.count,
         )
 
     def _factors_beyond_noise(self) -> NDArray[np.bool_]:

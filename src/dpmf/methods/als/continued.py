@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmf.errors import InvalidArgument
 from dpmf.files import digest_of
-from dpmf.methods.als.certified import Before
+from dpmf.methods.als.known import Before
 from dpmf.model import Release
 from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget

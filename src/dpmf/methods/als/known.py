@@ -1,8 +1,9 @@
-"""What certified least squares may know before it asks: noisy numbers of another half of the same run."""
+"""What certified least squares may know before it asks: of another half of the same run, or of an earlier release."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,26 @@ class Known:
     counts: NDArray[np.float64]
     sd: float
     factors: NDArray[np.float32]
+
+
+class Before(NamedTuple):
+    """An earlier release that a run starts from, for the items of this one: public, whatever it was made of.
+
+    Attributes:
+        factors: of items, shape (n_items, K); 0 for items that are new.
+        biases: of items, shape (n_items,); 0 for items that are new.
+        with_factors: shape (n_items,), the items whose factors it knew.
+        with_ratings: shape (n_items,), those of which it knew how they are rated.
+        n_known: how many factors it knew.
+        with_traits: whether traits of items told something.
+    """
+
+    factors: NDArray[np.float64]
+    biases: NDArray[np.float64]
+    with_factors: NDArray[np.bool_]
+    with_ratings: NDArray[np.bool_]
+    n_known: int
+    with_traits: bool
 
 
 def above_noise(count: float, sd: float) -> float:

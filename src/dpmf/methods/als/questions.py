@@ -15,6 +15,7 @@ from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
+from dpmf.methods.als.traits import Traits
 from dpmf.methods.certified.questions import (
     Array,
     Counts,
@@ -68,8 +69,7 @@ class RidgeFit:
         """Return what people fit to if items have traits of this size beside V; with a size of 0 they have none."""
         if not size or not traits.shape[1]:
             return cls(mean, c, np.ascontiguousarray(V), *ridges, length)
-        beside = np.hstack([V, traits * np.float32(size)])
-        return cls(mean, c, beside, *ridges, length, traits.shape[1], size)
+        return cls(mean, c, Traits(traits, tell=True).beside(V, size), *ridges, length, traits.shape[1], size)
 
     @property
     def n_factors(self) -> int:
