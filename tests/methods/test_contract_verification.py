@@ -128,7 +128,15 @@ def _with_tensor(forged: Forged) -> Release:
         return replace(release, ranking=Ranking.by_popularity(np.ones(len(release.items), np.float32)))
     if not release.predicts:
         return replace(release, item_biases=np.ones(len(release.items), np.float32))
-    return replace(release, ranking=None)
+    assert release.ranking is not None
+    if release.ranking.items.size:
+        return replace(release, ranking=None)
+    one, item = (
+        np.ones((1, 1), np.float32),
+        np.zeros(1, np.int32),
+    )  # by popularity, and older versions had not even that
+    longer = replace(release.ranking, items=item, left=one, right=one, indptr=np.zeros(2, np.int64))
+    return replace(release, ranking=longer)
 
 
 def _enlarged(forged: Forged, count: int) -> Release:

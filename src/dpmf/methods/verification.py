@@ -17,6 +17,7 @@ import numpy as np
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS
 from dpmf.methods.als.continued import CONTINUES
+from dpmf.methods.als.popularity import orders_by_ratings
 from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.certified.script import Crowd
@@ -127,7 +128,8 @@ def _other_tensors(release: Release, shape: Shape, *, keeps_ranking: bool) -> st
         return None if released else "it has a ranking, and no event released pairs of items"
     ranks = shape.n_ranked is not None
     if shape.if_alike:  # releases of older versions have none even then
-        ranks = ranks and release.ranking is not None and not (np.ptp(release.item_biases) and release.learnt.rated)
+        alike = not orders_by_ratings(release.learnt, release.item_biases)
+        ranks = ranks and release.ranking is not None and alike
     if release.ranks != ranks:
         return "it has a ranking, and its method releases none" if release.ranks else "its ranking is missing"
     if release.ranking is not None and shape.n_ranked is not None and len(release.ranking.items) not in shape.n_ranked:

@@ -47,7 +47,7 @@ from dpmf.methods.als.implicit import (
 from dpmf.methods.als.implicit_certified import PublicImplicitALS
 from dpmf.methods.als.plain import fit_explicit, fit_explicit_on
 from dpmf.methods.als.plan import ALSPlan, ImplicitPlan
-from dpmf.methods.als.popularity import by_popularity
+from dpmf.methods.als.popularity import by_popularity, orders_by_ratings
 from dpmf.methods.base import Callback, RunOptions
 from dpmf.methods.certified.method import CertifiedMethod, Given
 from dpmf.methods.certified.plan import FactorRule
@@ -339,8 +339,7 @@ class ALS(CertifiedMethod):
             configuration={**configuration, LEARNT: learnt.record()},
             guarantee=guarantee,
         )
-        orders = learnt.is_personal or bool(np.ptp(public.c) > 0 and (learnt.rated or not learnt.popular))
-        return release if orders else by_popularity(release, public.counts)
+        return release if orders_by_ratings(learnt, public.c) else by_popularity(release, public.counts)
 
 
 def _starting_from(start: Release, catalogue: Items) -> Given:

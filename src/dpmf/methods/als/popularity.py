@@ -19,10 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.model import Release
+from dpmf.model.learnt import Learnt
 from dpmf.model.ranking import Ranking
 from dpmf.model.ranking_tensors import rounded
 
 _POPULARITY = "the popularity of items"
+
+
+def orders_by_ratings(learnt: Learnt, biases: NDArray[np.float32]) -> bool:
+    """Return whether expected ratings order items: by tastes, or by how well everybody likes them, if that is known.
+
+    If nothing is known at all, biases that are noise order them, and a release says so.
+    """
+    differ = bool(np.ptp(biases) > 0)
+    return learnt.factors > 0 or learnt.traits > 0 or (differ and bool(learnt.rated or not learnt.popular))
 
 
 def by_popularity(release: Release, counts: NDArray[np.float64]) -> Release:
