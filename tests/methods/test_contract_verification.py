@@ -131,10 +131,7 @@ def _with_tensor(forged: Forged) -> Release:
     assert release.ranking is not None
     if release.ranking.items.size:
         return replace(release, ranking=None)
-    one, item = (
-        np.ones((1, 1), np.float32),
-        np.zeros(1, np.int32),
-    )  # by popularity, and older versions had not even that
+    one, item = np.ones((1, 1), np.float32), np.zeros(1, np.int32)  # by popularity, which older versions did without
     longer = replace(release.ranking, items=item, left=one, right=one, indptr=np.zeros(2, np.int64))
     return replace(release, ranking=longer)
 

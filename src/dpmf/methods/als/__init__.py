@@ -19,8 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from dpmf.engine.checkpoints import Checkpoint
 from dpmf.engine.cluster import Ray
 from dpmf.engine.store import AnyRatings, StoredRatings
