@@ -8,184 +8,171 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy.io
 
+from cli.published import HALVES, PACKED, SETS, TENS, N, of_items, of_ratings, pack
 from dpmf.model import Release
 
 Answer = Callable[..., dict[str, Any]]
 Command = Callable[..., subprocess.CompletedProcess[str]]
-USERS, ITEMS = 60, 20
+HEADER, RATED = "userId,movieId,rating", of_ratings("{u},{i},{r}")
+ITEMS = "movieId,title", of_items('{i},"Film {i}, The"')
 
 
-def rated(values: list[float]) -> list[tuple[int, int, float]]:
-    """Return user, item and one of these values, for about half of all pairs."""
-    rng = np.random.default_rng(5)
-    pairs = [(user, item) for user in range(1, USERS + 1) for item in range(1, ITEMS + 1) if rng.random() < 0.5]
-    return [(user, item, values[int(rng.integers(len(values)))]) for user, item in pairs]
-
-
-def movielens_latest(folder: Path) -> None:
-    rows = "".join(f"{user},{item},{value},964982703\r\n" for user, item, value in rated([0.5, 3.0, 4.5, 5.0]))
-    (folder / "ratings.csv").write_text(f"userId,movieId,rating,timestamp\r\n{rows}")
-    movies = "".join(f'{item},"Film {item}, The (1995)",(no genres listed)\r\n' for item in range(1, ITEMS + 3))
-    (folder / "movies.csv").write_text(f"movieId,title,genres\r\n{movies}")
-    (folder / "tags.csv").write_text("userId,movieId,tag,timestamp\r\n2,6,funny,1445714994\r\n")
-    (folder / "links.csv").write_text("movieId,imdbId,tmdbId\r\n1,0114709,862\r\n")
-
-
-def movielens_1m(folder: Path) -> None:
-    rows = "".join(f"{user}::{item}::{value}::978300760\n" for user, item, value in rated([1, 2, 3, 4, 5]))
-    (folder / "ratings.dat").write_text(rows)
-    movies = "".join(f"{item}::Café {item}, The (1995)::Animation|Children's\n" for item in range(1, ITEMS + 1))
-    (folder / "movies.dat").write_text(movies, encoding="latin-1")
-    (folder / "users.dat").write_text("1::F::1::10::48067\n")
-
-
-def movielens_100k(folder: Path) -> None:
-    rows = "".join(f"{user}\t{item}\t{value}\t881250949\n" for user, item, value in rated([1, 2, 3, 4, 5]))
-    (folder / "u.data").write_text(rows)
-    flags = "|0" * 19
-    movies = "".join(f"{item}|Café {item} (1995)|01-Jan-1995||http://x{flags}\n" for item in range(1, ITEMS + 1))
-    (folder / "u.item").write_text(movies, encoding="latin-1")
-    (folder / "u.user").write_text("1|24|M|technician|85711\n")
-
-
-def book_crossing(folder: Path) -> None:
-    rows = [f'"{user}";"04{item:07d}X";"{value}"\r\n' for user, item, value in rated([0, 0, 5, 8, 10])]
-    rows += ['"276999";"\\"0432534220\\"";"0"\r\n', '"277000";"caf\xe9";"7"\r\n']
-    text = '"User-ID";"ISBN";"Book-Rating"\r\n' + "".join(rows)
-    (folder / "BX-Book-Ratings.csv").write_text(text, encoding="latin-1", newline="")
-    books = "".join(
-        f'"04{item:07d}X";"Caf\xe9 {item} \\"Noir\\"; a tale";"A. B.";"2002"\r\n' for item in range(1, ITEMS + 1)
-    )
-    named = f'"ISBN";"Book-Title";"Book-Author";"Year-Of-Publication"\r\n{books}'
-    (folder / "BX-Books.csv").write_text(named, encoding="latin-1", newline="")
-    (folder / "BX-Users.csv").write_text('"User-ID";"Location";"Age"\r\n"1";"nyc";NULL\r\n', newline="")
-
-
-def lastfm(folder: Path) -> None:
-    rows = "".join(f"{user}\t{item}\t{value}\n" for user, item, value in rated([1, 13, 900, 352698]))
-    (folder / "user_artists.dat").write_text(f"userID\tartistID\tweight\n{rows}")
-    artists = "".join(f'{item}\tCafé "{item}"\thttp://x\thttp://y\n' for item in range(1, ITEMS + 1))
-    (folder / "artists.dat").write_text(f"id\tname\turl\tpictureURL\n{artists}")
-    (folder / "tags.dat").write_text("tagID\ttagValue\n1\tmetal\n")
-
-
-def yahoo_r3(folder: Path) -> None:
-    rows = "".join(f"{user}\t{item}\t{value}\n" for user, item, value in rated([1, 2, 3, 4, 5]))
-    (folder / "ydata-ymusic-rating-study-v1_0-train.txt").write_text(rows)
-    (folder / "ydata-ymusic-rating-study-v1_0-test.txt").write_text("1\t2\t3\n")
-
-
-def jester(folder: Path) -> None:
-    matrix = np.full((USERS, ITEMS), 99.0)
-    for user, item, value in rated([-9.95, -3.5, 0.0, 7.82, 10.0]):
-        matrix[user - 1, item - 1] = value
-    lines = [",".join([f"{(row != 99).sum()}", *(f"{cell:g}" for cell in row)]) for row in matrix]
-    (folder / "jester-data-1.csv").write_text("\n".join(lines) + "\n")
-
-
-def ciao(folder: Path) -> None:
-    rows = [(user, item, 1 + item % 6, value, item % 5) for user, item, value in rated([1, 2, 3, 4, 5])]
-    scipy.io.savemat(folder / "rating.mat", {"rating": np.array(rows, float)})
-    scipy.io.savemat(folder / "trustnetwork.mat", {"trustnetwork": np.ones((3, 2))})
-
-
-def lastfm_360k(folder: Path) -> None:
-    rows = [f'{user:040x}\tf{item}\t"weird al" no. {item}\t{value}\n' for user, item, value in rated([1, 13, 0, 900])]
-    (folder / "usersha1-artmbid-artname-plays.tsv").write_text("".join(rows))
-    (folder / "usersha1-profile.tsv").write_text("00\tf\t22\tGermany\tFeb 1, 2007\n")
-
-
-def netflix(folder: Path) -> None:
-    ratings = rated([1, 2, 3, 4, 5])
-    for number in (1, 2):
-        items = range(number, ITEMS + 1, 2)
-        rows = {one: [f"{user},{value},2005-09-06" for user, item, value in ratings if item == one] for one in items}
-        lines = [line for item, of_item in rows.items() for line in (f"{item}:", *of_item)]
-        (folder / f"combined_data_{number}.txt").write_text("\n".join(lines) + "\n")
-    titles = "".join(f"{item},{2000 + item},Café, Part {item}\n" for item in range(1, ITEMS + 1))
-    (folder / "movie_titles.csv").write_text(titles, encoding="latin-1")
-
-
-SETS: dict[str, tuple[Callable[[Path], None], str, str, str]] = {
-    # who writes it, what is described, the scale, and the title of some item
-    "ml-latest-small": (movielens_latest, "", "0.5:5", "Film 3, The (1995)"),
-    "ml-1m": (movielens_1m, "", "1:5", "Café 3, The (1995)"),
-    "ml-100k": (movielens_100k, "u.data", "1:5", "Café 3 (1995)"),
-    "book-crossing": (book_crossing, "", "1:10", 'Café 3 "Noir"; a tale'),
-    "lastfm-2k": (lastfm, "user_artists.dat", "counts", 'Café "3"'),
-    "yahoo-r3": (yahoo_r3, "", "1:5", "3"),
-    "jester": (jester, "jester-data-1.csv", "-10:10", "3"),
-    "ciao": (ciao, "", "1:5", "3"),
-    "lastfm-360k": (lastfm_360k, "", "counts", '"weird al" no. 3'),
-    "netflix": (netflix, "", "1:5 (seen in the data, not declared)", "Café, Part 3 (2003)"),
-}
-PACKED = ("ml-latest-small", "book-crossing", "lastfm-2k")
-
-
-def check(command: Command, answer: Answer, source: Path, scale: str, title: str) -> None:
-    """Describe a set of ratings, run what is printed, and recommend to somebody."""
+def check(command: Command, answer: Answer, source: Path, scale: str, title: str, ratings: int) -> dict[str, Any]:
+    """Describe a set of ratings, run what is printed, and recommend to somebody; return the description."""
     report = answer("data", "describe", source)
-    assert report["scale"] == scale
+    assert (report["scale"], report["ratings"]) == (scale, ratings)
     words = shlex.split(report["command"])[1:]
     words[words.index("--epsilon") + 1] = "50"  # so that sixty people are enough for a list of their own
     done = command(*words)
     assert (done.returncode, done.stdout.count("certified")) == (0, 1), done.stderr
+    assert f"Trained on {ratings:,} " in done.stdout
     release = Release.load("release")
     assert title in release.items.titles
     assert release.guarantee.certified
+    assert release.is_implicit == (scale == "counts")
     if not release.is_implicit:
-        assert str(release.scale) == scale.split()[0]
+        assert str(release.scale) == scale
     item = str(release.items.ids[0]).replace('"', '""')
     Path("mine.csv").write_text(f'item,rating\n"{item}",{release.scale.hi:g}\n')
     done = command("recommend", "release", "--ratings", "mine.csv", "-k", 3, "--json")  # it may say what orders a list
-    assert len(json.loads(done.stdout)["recommendations"]) == 3
+    listed = json.loads(done.stdout)["recommendations"]
+    assert len(listed) == 3
+    assert all(one["title"] in release.items.titles for one in listed)
+    return report
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_two_commands_make_a_private_release(command: Command, answer: Answer, tmp_path: Path, name: str) -> None:
-    write, file, scale, title = SETS[name]
+    one = SETS[name]
     (folder := tmp_path / name).mkdir()
-    write(folder)
-    check(command, answer, folder / file, scale, title)
+    one.write(folder)
+    check(command, answer, folder / one.source, one.scale, one.title, one.ratings)
 
 
 @pytest.mark.parametrize("name", PACKED)
 def test_archives_need_no_unpacking(command: Command, answer: Answer, tmp_path: Path, name: str) -> None:
-    write, _, scale, title = SETS[name]
+    one = SETS[name]
     (folder := tmp_path / name).mkdir()
-    write(folder)
-    with zipfile.ZipFile(f"{name}.zip", "w") as archive:
-        for file in sorted(folder.iterdir(), reverse=True):
-            archive.write(file, file.name)
-    check(command, answer, Path(f"{name}.zip"), scale, title)
+    one.write(folder)
+    pack(folder, Path(f"{name}.zip"))
+    check(command, answer, Path(f"{name}.zip"), one.scale, one.title, one.ratings)
+
+
+def table(header: str, rows: list[str], end: str = "\n") -> str:
+    return end.join([header, *rows]) + end
+
+
+FILMS = table(*ITEMS)
+ODD: dict[str, tuple[str | bytes, str | bytes, str, str, int]] = {
+    # ratings, items, the scale, the title of some item, and the number of ratings
+    "ends of lines as in DOS": (table(HEADER, RATED, "\r\n"), table(*ITEMS, "\r\n"), "1:5", "Film 3, The", N),
+    "byte order marks": ("\ufeff" + table(HEADER, RATED), "\ufeff" + FILMS, "1:5", "Film 3, The", N),
+    "Latin-1": (
+        table(HEADER, of_ratings("josé{u},{i},{r}")).encode("latin-1"),
+        FILMS.replace("Film", "Café").encode("latin-1"),
+        *("1:5", "Café 3, The", N),
+    ),
+    "CP-1252": (
+        table(HEADER, of_ratings("“{u}”,{i},{r}")).encode("cp1252"),
+        FILMS.replace("Film", "“Café” –").encode("cp1252"),
+        *("1:5", "“Café” – 3, The", N),
+    ),
+    "everything quoted": (
+        table('"userId","movieId","rating"', of_ratings('"{u}","{i}","{r}"')),
+        FILMS.replace("movieId,title", '"movieId","title"'),
+        *("1:5", "Film 3, The", N),
+    ),
+    "doubled quotes": (
+        *(table(HEADER, RATED), table("movieId,title", of_items('{i},"""Film"" {i}, The"'))),
+        *("1:5", '"Film" 3, The', N),
+    ),
+    "escaped quotes": (
+        *(table(HEADER, RATED), table("movieId,title", of_items('{i},"\\"Film\\" {i}, The"'))),
+        *("1:5", '"Film" 3, The', N),
+    ),
+    "quotes as text": (
+        *(table(HEADER, RATED), table("movieId\ttitle", of_items('{i}\t"Film" {i}, The'))),
+        *("1:5", '"Film" 3, The', N),
+    ),
+    "separators at the end": (table(HEADER + ",", of_ratings("{u},{i},{r},")), FILMS, "1:5", "Film 3, The", N),
+    "empty lines": (table(HEADER, RATED) + "\n\n", FILMS + "\n", "1:5", "Film 3, The", N),
+    "missing columns": (table(HEADER, [*RATED, "7", "8,9"]), FILMS, "1:5", "Film 3, The", N),
+    "more columns": (table(HEADER, [*RATED, "7,8,9,10,11"]), FILMS, "1:5", "Film 3, The", N),
+    "no user, no number": (table(HEADER, [*RATED, "7,8,good", ",5,3"]), FILMS, "1:5", "Film 3, The", N),
+    "no rating": (table(HEADER, [*RATED, "7,21,NULL", "8,21,"]), FILMS, "1:5", "Film 3, The", N),
+    "half stars": (table(HEADER, of_ratings("{u},{i},{r}", HALVES)), FILMS, "0.5:5", "Film 3, The", N),
+    "-10 to 10": (table(HEADER, of_ratings("{u},{i},{r}", (-9.95, 0, 10))), FILMS, "-10:10", "Film 3, The", N),
+    "0 to 100": (table(HEADER, of_ratings("{u},{i},{r}", (0, *TENS, 30, 77, 100))), FILMS, "0:100", "Film 3, The", N),
+    "0 for not rated": (table(HEADER, of_ratings("{u},{i},{r}", (0, 0, 3, 5))), FILMS, "1:5", "Film 3, The", 339),
+    "no value": (table("userId,movieId", of_ratings("{u},{i}")), FILMS, "counts", "Film 3, The", N),
+    "semicolons": (
+        *(table("userId;movieId;rating", of_ratings("{u};{i};{r}")), table("movieId;title", of_items("{i};A, {i}"))),
+        *("1:5", "A, 3", N),
+    ),
+}
+
+
+def write(ratings: str | bytes, items: str | bytes) -> None:
+    for name, content in (("ratings.csv", ratings), ("movies.csv", items)):
+        Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files_go_the_same_way(command: Command, answer: Answer, name: str) -> None:
+    ratings, items, scale, title, number = ODD[name]
+    write(ratings, items)
+    assert check(command, answer, Path("ratings.csv"), scale, title, number)["items_file"] == "movies.csv"
+
+
+@pytest.mark.parametrize(
+    ("ratings", "message"),
+    [
+        ("", "is empty"),
+        ("\ufeff", "is empty"),
+        ("\n", "is empty"),
+        (HEADER + "\n", "there are no ratings"),
+        ("userId\n1\n2\n", "one column"),
+        (table(HEADER, ["a,b,c", "d,e,f"]), "the rating in row 2 is"),
+        (table("who,what,how", RATED), "name it with --columns user=NAME"),
+        (table(HEADER, RATED).encode("utf-16"), "not UTF-8 text"),
+        (bytes(range(256)), "not UTF-8 text"),
+    ],
+)
+def test_what_holds_no_ratings_is_refused(command: Command, ratings: str | bytes, message: str) -> None:
+    write(ratings, FILMS)
+    describing, training = ("data", "describe", "ratings.csv"), ("train", "ratings.csv", "--scale", "1:5")
+    for words in (describing, (*training, "--items", "movies.csv", "--epsilon", 1, "--out", "release")):
+        done = command(*words)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), words
+        assert not Path("release").exists()
+        if words == describing:
+            assert message in done.stderr
 
 
 FIRST_TRIES = {
     "train ml-latest-small --scale 1:5 --epsilon 1": "describe` finds, or --missing 0.5 if that means no rating",
-    "train jester/jester-data-1.csv --scale -10:10 --epsilon 1 --items-public": "say --layout wide if each line is",
-    "train jester/jester-data-1.csv --scale -10:10 --epsilon 1 --items-public --layout wide --no-header --missing 99": (
+    "train jester-csv/jester-data-1.csv --scale -10:10 --epsilon 1 --items-public": "say --layout wide if each line is",
+    "train jester-1/jester-data-1.xls --scale -10:10 --epsilon 1 --items-public": "say --layout wide if each line is",
+    "train jester-1 --scale -10:10 --items-public --layout wide --no-header --missing 99 --epsilon 1": (
         "if the first column is no item, --leading 1"
     ),
     "train book-crossing --scale 1:10 --epsilon 1": "`dpmf data describe` finds encoding, quotes and bad rows",
     "train book-crossing --scale 1:10 --epsilon 1 --encoding latin-1": "stands before quotes in it, --escape '\\'",
-    "train lastfm-2k --epsilon 1": "should be a rating, and is not: say --header or --no-header",
-    "train lastfm-2k --epsilon 1 --header": "learn from them with --feedback implicit",
+    "train lastfm-hetrec --epsilon 1": "should be a rating, and is not: say --header or --no-header",
+    "train lastfm-hetrec --epsilon 1 --header": "learn from them with --feedback implicit",
 }
 
 
 def test_first_tries_are_told_what_to_do_next(command: Command, tmp_path: Path) -> None:
-    for name, (write, *_) in SETS.items():
+    for name in {words.split()[1].split("/")[0] for words in FIRST_TRIES}:
         (folder := tmp_path / name).mkdir()
-        write(folder)
+        SETS[name].write(folder)
     for words, message in FIRST_TRIES.items():
         done = command(*words.split(), "--out", "release")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), words

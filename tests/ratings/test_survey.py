@@ -242,7 +242,7 @@ def test_a_proposal_that_was_spoilt_is_refused(
 @pytest.mark.parametrize(
     ("begins", "words"),
     [
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ["workbook of Excel", "CSV"]),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ["workbook of Excel", "call it .xls", "CSV"]),
         (b"PK\x03\x04\x14\x00", ["workbook or a zip archive", ".zip"]),
         (b"\x89HDF\r\n\x1a\n", ["HDF5", "Parquet"]),
         (b"7z\xbc\xaf\x27\x1c", ["7-Zip", "unpack"]),
@@ -252,7 +252,7 @@ def test_a_proposal_that_was_spoilt_is_refused(
 def test_what_is_no_text_is_called_by_its_name(
     tmp_path: Path, refused: Refused, begins: bytes, words: list[str]
 ) -> None:
-    path = tmp_path / ("jester-data-1.tar" if b"ustar" in begins else "jester-data-1.xls")
+    path = tmp_path / ("jester-data-1.tar" if b"ustar" in begins else "jester-data-1.txt")
     path.write_bytes(begins + b"\n" * 100)
     with refused(f"{path.name} is ", *words):
         Ratings.read(path)

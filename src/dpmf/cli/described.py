@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     """Return facts about DATA: those of the catalogue, and what it holds if it is on this machine."""
-    from dpmf.ratings import Ratings
     from dpmf.ratings.archive import archive_of
     from dpmf.ratings.catalogue import CATALOGUE
     from dpmf.ratings.location import locate
-    from dpmf.ratings.summary import describe
 
     path, options = Path(source), parse_data_options(**given)
     if archive_of(path) is not None or path.is_file():
@@ -38,28 +36,46 @@ def describe_data(source: str, target: Path | None, given: dict[str, Any]) -> di
             return _of_file(found.path, options, target)
     if target is not None:
         raise InvalidArgument(f"--write-dataset is for a file, and {source} is not one: leave it out")
-    facts: dict[str, Any] = {}
     known = None if path.exists() else CATALOGUE.get(source)
-    if known is not None:
-        facts = {name: getattr(known, name) for name in ("name", "title", "licence", "homepage")}
-        facts["address"] = known.archive.url if known.archive else None
+    if known is None:
+        return _of_several(source, options)
+    facts = {name: getattr(known, name) for name in ("name", "title", "licence", "homepage")}
+    facts["address"] = known.archive.url if known.archive else None
     try:
-        ratings = Ratings.read(source, **vars(options))
-        facts |= describe(ratings)
+        return facts | _of_several(source, options)
     except DpmfError as error:
-        if known is None:
-            raise
         return facts | {"note": str(error)}
-    scale = None if ratings.scale.declared else ratings.scale
+
+
+def _of_several(source: str, options: ReadOptions, name: str = "") -> dict[str, Any]:
+    """Return facts about DATA that is no single file: a folder that says how it is read, or files of a known format.
+
+    Args:
+        source: DATA.
+        options: how it is read.
+        name: of one of its files; by default it is looked up.
+    """
+    from dpmf.ratings import Ratings
+    from dpmf.ratings.location import locate
+    from dpmf.ratings.summary import describe
+    from dpmf.ratings.survey import usual_scale
+
+    path, ratings = Path(source), Ratings.read(source, **vars(options))
+    facts, scale, counts = describe(ratings), None, ratings.scale.counts
+    if not ratings.scale.declared and not counts:
+        lo, hi = ratings.scale.lo, ratings.scale.hi
+        scale = usual_scale(lo, hi)
+        facts |= {"values": f"{lo:g} to {hi:g}", "scale": str(scale)}
     if path.exists() and not ratings.catalogue.declared:
-        options, listed = _with_items(options, path / locate(path, options).paths[0].name, ratings)
+        options, listed = _with_items(options, path / (name or locate(path, options).paths[0].name), ratings)
         facts |= listed
     items = "--items-public" if not ratings.catalogue.declared else ""
-    return facts | {"command": command_of(source, options, scale, items=items, counts=ratings.scale.counts)}
+    return facts | {"command": command_of(source, options, scale, items=items, counts=counts)}
 
 
 def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str, Any]:
     from dpmf.ratings.formats.archived import unpacked
+    from dpmf.ratings.formats.excel import as_text
     from dpmf.ratings.location import locate
     from dpmf.ratings.proposal import find_test, write_dataset
     from dpmf.ratings.summary import describe
@@ -67,8 +83,17 @@ def _of_file(path: Path, options: ReadOptions, target: Path | None) -> dict[str,
 
     with ExitStack() as stack:
         found = locate(path, options)
-        inner = stack.enter_context(unpacked(found)).path if found.format.name == "zip" else path
-        seen = survey(inner, options)
+        if found.format.name == "zip":
+            found = stack.enter_context(unpacked(found))
+        if len(found.paths) > 1:
+            return _of_several(str(path), options, found.paths[0].name)
+        if found.format.name == "excel":
+            text = stack.enter_context(as_text(found))
+            seen = survey(text.path, replace(options, format=None, delimiter=text.options.delimiter))
+            seen = replace(seen, separator=None, options=replace(seen.options, delimiter=None, format=options.format))
+        else:
+            seen = survey(found.path, options)
+        inner = found.path
     reading, listed = _with_items(seen.options, path, seen.ratings, inner.name)
     usual = Path(inner.name.lower().removesuffix(".gz")).suffix not in (".dat", ".data")
     understood = replace(reading, header=None if reading.header == usual else reading.header)

@@ -26,13 +26,14 @@ from typing import Literal, NamedTuple
 
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.ratings.archive import archive_of, read_member
+from dpmf.ratings.workbook import csv_of, is_workbook, rows_of
 
 logger = logging.getLogger(__name__)
 ROLES = ("item", "title", "genres")
 _USUAL_NAMES: Mapping[str, Sequence[str]] = {  # the likeliest first: an `id` may be that of a line
     "item": (
         *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
-        *("songid", "jokeid", "productid", "asin", "businessid", "gameid", "id"),
+        *("songid", "jokeid", "productid", "asin", "parentasin", "businessid", "gameid", "id"),
     ),
     "title": (
         *(
@@ -109,6 +110,9 @@ def _decoded(path: Path, encoding: str | None) -> str:
         content = path.read_bytes() if archive_of(path) is None else read_member(path)
         if path.suffix.lower() == ".gz":
             content = gzip.decompress(content)
+        if is_workbook(path):
+            csv_of(rows_of(path, content), table := io.StringIO())
+            return table.getvalue()
     except FileNotFoundError:
         raise InvalidArgument(f"no file {path}: name the item catalogue with items=…") from None
     except (OSError, EOFError, zlib.error) as error:  # a folder, no permission, not packed

@@ -117,7 +117,8 @@ def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
         found = format_named(completed.format)
     else:
         found = recognise(place.paths[0]) or format_named(FALLBACK)
-    if found.name in FORMAT_NAMES and found.name != FALLBACK and (name := completed.first_given(TEXT_OPTIONS)):
+    refused = [one for one in TEXT_OPTIONS if one not in found.text_options]
+    if found.name in FORMAT_NAMES and (name := completed.first_given(refused)):
         raise InvalidArgument(f"{name} is for delimited text, and {source} is of the {found.name} format: leave it out")
     described = completed.of_items()
     if described and (completed.items is None or isinstance(completed.items, Items)):

@@ -35,11 +35,11 @@ _ITEM_FILES = (  # which list of items is published with which ratings
     ("u*", ("u.item",)),
     ("bx-book-ratings.csv", ("BX-Books.csv",)),
     ("bx_book_ratings.csv", ("BX_Books.csv",)),
-    ("rating*.csv", ("movies.csv", "Books.csv", "books.csv", "anime.csv")),
+    ("rating*.csv", ("movies.csv", "movie.csv", "Books.csv", "books.csv", "anime.csv")),
     ("user_*artists*.dat", ("artists.dat",)),
     ("user_ratedmovies*.dat", ("movies.dat",)),
     ("combined_data_*.txt", ("movie_titles.csv", "movie_titles.txt")),
-    ("mv_*.txt", ("movie_titles.csv", "movie_titles.txt")),
+    ("mv_*.txt", ("movie_titles.csv", "movie_titles.txt", "../movie_titles.txt")),
 )
 _TEST_FILES = (  # which file of ratings is published to test on beside which
     (r"(ydata-ymusic-rating-study-v\d+_\d+-)train\.txt", r"\1test.txt"),

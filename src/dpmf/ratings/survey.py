@@ -34,6 +34,7 @@ from dpmf.ratings.written import MEANS_NOTHING, written_as
 _MANY_ZEROS = 0.1
 _FAR = 5  # times above all others
 _USUAL_SCALES = ((1, 5), (0.5, 5), (0, 5), (1, 10), (0, 10), (-10, 10), (0, 100))
+_COUNTED = ("user", "item", "count", "timestamp")  # columns without names
 _SAMPLE = 3  # rows
 
 
@@ -92,6 +93,10 @@ def survey(path: Path, options: ReadOptions) -> Survey:
     if is_text and options.bad_rows is None:
         tries.append(_without_bad_rows(path, plain))
     columns, ratings, read = _first_that_is_read(path, tries)
+    unnamed = is_text and read.columns is None and not read.header and read.layout is None
+    if unnamed and options.scale is None and _are_counts(columns.values):
+        places = {role: place for place, role in enumerate(_COUNTED[: len(_first_fields(path, read))])}
+        columns, ratings, read = _first_that_is_read(path, [replace(read, columns=places), read])
     options = replace(read, scale=options.scale)
     values = columns.values
     zeros = float(np.mean(values == 0))
@@ -106,7 +111,7 @@ def survey(path: Path, options: ReadOptions) -> Survey:
     return Survey(
         options=options,
         ratings=ratings,
-        scale=None if columns.counts else declared if fits else _usual_scale(lo, hi),
+        scale=None if columns.counts else declared if fits else usual_scale(lo, hi),
         seen=(lo, hi),
         fits=fits,
         rows=len(values),
@@ -136,6 +141,11 @@ def _first_that_is_read(path: Path, tries: Sequence[ReadOptions]) -> tuple[Colum
             first = first or error
     assert first is not None
     raise first
+
+
+def _are_counts(values: NDArray[np.float32]) -> bool:
+    """Tell whether values without a name count something: whole numbers from 1 on, further than any usual scale."""
+    return bool(values.min() >= 1 and values.max() > _USUAL_SCALES[-1][1] and not np.any(values % 1))
 
 
 def _missing_in(values: NDArray[np.float32]) -> float | None:
@@ -187,7 +197,7 @@ def _listed(columns: Columns, ratings: Ratings, options: ReadOptions) -> Any:
     return listed if options.missing is None else listed & (columns.values != np.float32(options.missing))
 
 
-def _usual_scale(lo: float, hi: float) -> Scale:
+def usual_scale(lo: float, hi: float) -> Scale:
     """Return the narrowest usual scale that holds all values, or else their own range."""
     fitting = [ends for ends in _USUAL_SCALES if ends[0] <= lo and hi <= ends[1]]
     return Scale(*min(fitting, key=lambda ends: ends[1] - ends[0])) if fitting else Scale(lo, hi if hi > lo else lo + 1)

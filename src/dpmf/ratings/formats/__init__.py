@@ -3,7 +3,7 @@
 To add a format, write a module with a `FORMAT` and add its line to `_FILE_FORMATS`.
 
 >>> FORMAT_NAMES
-('csv', 'matlab', 'netflix', 'parquet', 'yahoo')
+('csv', 'excel', 'matlab', 'netflix', 'parquet', 'yahoo')
 >>> format_named("parquet").file_names
 ('ratings.parquet',)
 """
@@ -27,6 +27,7 @@ _FILE_FORMATS = {
     "parquet": "parquet",
     "matlab": "matlab",
     "csv": "delimited",
+    "excel": "excel",
     "yahoo": "yahoo",
     "netflix": "netflix",
 }
@@ -65,6 +66,7 @@ class Format:
         stream: yields the ratings in pieces, within `memory` bytes and with `scratch` as a folder for temporary files;
             None if they can only be read into memory.
         file_names: glob patterns of its files in a folder, in the order in which they are looked for.
+        text_options: which of `ratings.options.TEXT_OPTIONS` mean something in it.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Format:
     sizes: Callable[[Location], Sizes] | None = None
     stream: Callable[[Location, int, Path], AbstractContextManager[Source]] | None = None
     file_names: tuple[str, ...] = ()
+    text_options: tuple[str, ...] = ()
 
 
 def format_named(name: str) -> Format:

@@ -43,6 +43,7 @@ from dpmf.ratings.formats.relation import Relation, read_scan, select_roles
 from dpmf.ratings.formats.roles import check_unnamed, find_columns, has_usual_names
 from dpmf.ratings.formats.text import estimate_sizes, first_line, is_packed
 from dpmf.ratings.formats.wide import scan_wide, with_columns_as_items
+from dpmf.ratings.options import TEXT_OPTIONS
 from dpmf.ratings.store.external import stream_scan
 
 if TYPE_CHECKING:
@@ -181,4 +182,5 @@ FORMAT = Format(
         *("ydata-ymusic-rating-study-*-train.txt", "usersha1-artmbid-artname-plays.tsv"),
         "userid-timestamp-artid-artname-traid-traname.tsv",
     ),
+    text_options=TEXT_OPTIONS,
 )

@@ -42,5 +42,5 @@ FORMAT = Format(
     recognises=_recognises,
     read=_read,
     sizes=estimate_sizes,
-    file_names=("combined_data_*.txt", "mv_*.txt"),
+    file_names=("combined_data_*.txt", "mv_*.txt", "training_set/mv_*.txt"),
 )

@@ -20,7 +20,7 @@ _USUAL_NAMES = {
     "user": ("user", "userid", "uid", "reviewerid", "visitorid", "customerid"),
     "item": (
         *("item", "itemid", "movie", "movieid", "book", "bookid", "isbn", "animeid", "artistid", "albumid", "trackid"),
-        *("songid", "jokeid", "productid", "asin", "businessid", "gameid"),
+        *("songid", "jokeid", "productid", "asin", "parentasin", "businessid", "gameid"),
     ),
     "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
     "timestamp": ("timestamp", "time", "date", "ts", "datetime", "eventtime", "eventtimestamp"),

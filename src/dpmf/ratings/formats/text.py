@@ -17,8 +17,8 @@ _BYTES_PER_LINE = 6  # at least
 _PACKING = 10  # how much smaller a packed file may be
 _TAR_MARK = 257, b"ustar"
 _NO_TEXT = {  # by how they begin: what they are, and what to do with them
-    b"\xd0\xcf\x11\xe0": "a workbook of Excel: save it as CSV",
-    b"PK\x03\x04": "a workbook or a zip archive: save the one as CSV, and call the other .zip",
+    b"\xd0\xcf\x11\xe0": "a workbook of Excel: call it .xls, or save it as CSV",
+    b"PK\x03\x04": "a workbook or a zip archive: call the one .xlsx, and the other .zip",
     b"\x89HDF": "an HDF5 file: save its table as CSV or Parquet",
     b"7z\xbc\xaf": "an archive of 7-Zip: unpack it, or make it a .zip",
     b"Rar!\x1a": "an archive of RAR: unpack it, or make it a .zip",
