@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 _DPMF = [sys.executable, "-m", "dpmf"]
-_ROLES = ("recommender", "third-party")
+ROLES = ("recommender", "third-party")
 
 
 class Deployment:
@@ -43,18 +43,18 @@ class Deployment:
 
     def __init__(self, folder: Path, asked: argparse.Namespace) -> None:
         self.folder, self.asked = folder, asked
-        self.ports = dict(zip(_ROLES, _free_ports(2), strict=True))
-        self.metrics = dict(zip(_ROLES, _free_ports(2), strict=True))
+        self.ports = dict(zip(ROLES, _free_ports(2), strict=True))
+        self.metrics = dict(zip(ROLES, _free_ports(2), strict=True))
         self.agreement = folder / "agreement.json"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.most_resident = dict.fromkeys(_ROLES, 0)
-        self.cpu_seconds = dict.fromkeys(_ROLES, 0.0)  # of the processes that run now
-        self.cpu_before = dict.fromkeys(_ROLES, 0.0)  # when everybody had joined
+        self.most_resident = dict.fromkeys(ROLES, 0)
+        self.cpu_seconds = dict.fromkeys(ROLES, 0.0)  # of the processes that run now
+        self.cpu_before = dict.fromkeys(ROLES, 0.0)  # when everybody had joined
 
     def agree(self) -> None:
         """Make keys and the agreement."""
         asked, folder = self.asked, self.folder
-        for role in _ROLES:
+        for role in ROLES:
             _call("federate", "keys", str(folder / role), "--host", "localhost")
         _call("federate", "keys", str(folder / "inviter"))
         (folder / "items.csv").write_text("item\n" + "\n".join(map(str, range(asked.items))) + "\n")
@@ -62,7 +62,7 @@ class Deployment:
         tolerated = int(asked.tolerate * asked.people)
         per_round = asked.people if not asked.leave else int(asked.people * (1 - asked.leave / 2))
         servers = []
-        for role in _ROLES:
+        for role in ROLES:
             url = f"wss://localhost:{self.ports[role]}"
             servers += [f"--{role}-name", role, f"--{role}-url", url]
             servers += [f"--{role}-key", str(folder / role / "identity.pub")]
@@ -76,7 +76,7 @@ class Deployment:
             "--ends", f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}",
             "--round-seconds", str(asked.round_seconds), "--grace-seconds", "1", *servers,
         )  # fmt: skip
-        for role in _ROLES:
+        for role in ROLES:
             _call("federate", "sign", str(self.agreement), "--key", str(folder / role / "identity.pem"))
 
     def start(self, role: str) -> None:
@@ -138,25 +138,32 @@ class Deployment:
         return found
 
 
+def start_crowd(deployment: Deployment, noise_seed: int | None = None) -> subprocess.Popen[bytes]:
+    """Start everybody's clients."""
+    folder, asked = deployment.folder, deployment.asked
+    return subprocess.Popen(
+        [
+            *_DPMF, "federate", "simulate-crowd", "--agreement", str(deployment.agreement), "--inviter-key",
+            str(folder / "inviter" / "identity.pem"), "--folder", str(folder / "ledgers"), "--people",
+            str(asked.people), "--processes", str(asked.processes), "--leave", str(asked.leave), "--away",
+            str(asked.away), "--seed", str(asked.seed), "--json",
+            *([] if noise_seed is None else ["--noise-seed", str(noise_seed)]),
+        ],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
 def run(asked: argparse.Namespace) -> None:
     """Play a run, and print what it took."""
     folder = Path(tempfile.mkdtemp(prefix="dpmf-federation-", dir=asked.folder))
     try:
         deployment = Deployment(folder, asked)
         deployment.agree()
-        for role in reversed(_ROLES):
+        for role in reversed(ROLES):
             deployment.start(role)
         time.sleep(5)
-        idle = {role: deployment.resident(role) for role in _ROLES}
-        crowd = subprocess.Popen(
-            [
-                *_DPMF, "federate", "simulate-crowd", "--agreement", str(deployment.agreement), "--inviter-key",
-                str(folder / "inviter" / "identity.pem"), "--folder", str(folder / "ledgers"), "--people",
-                str(asked.people), "--processes", str(asked.processes), "--leave", str(asked.leave), "--away",
-                str(asked.away), "--seed", str(asked.seed), "--json",
-            ],
-            stdout=subprocess.PIPE,
-        )  # fmt: skip
+        idle = {role: deployment.resident(role) for role in ROLES}
+        crowd = start_crowd(deployment)
         connected, killed = _accompany(deployment, crowd, asked)
         output = crowd.communicate()[0]
         for process in deployment.processes.values():
@@ -179,12 +186,12 @@ def _accompany(
         if not connected or most < asked.people:
             count = deployment.participants("recommender")
             if count > most:
-                most, connected = count, {role: deployment.resident(role) for role in _ROLES}
+                most, connected = count, {role: deployment.resident(role) for role in ROLES}
                 deployment.cpu_before = dict(deployment.cpu_seconds)
             if most >= asked.people:
                 next_kill = time.monotonic() + chance.uniform(0, 2 * asked.kill_every)
         if killed < asked.kills and time.monotonic() > next_kill:
-            deployment.kill(chance.choice(_ROLES))
+            deployment.kill(chance.choice(ROLES))
             killed += 1
             next_kill = time.monotonic() + chance.uniform(0.2, 2 * asked.kill_every)
     return connected | {"people": most}, killed
@@ -200,7 +207,7 @@ def _print_report(
 ) -> None:
     from importlib.metadata import version
 
-    asking, adding = (deployment.events(role) for role in _ROLES)
+    asking, adding = (deployment.events(role) for role in ROLES)
     opened = {one["round"]: one["at"] for one in asking if one["event"] == "round opened"}
     seconds = [one["at"] - opened[one["round"]] for one in asking if one["event"] == "round closed"]
     closed = [one["round"] for one in adding if one["event"] == "round closed"]
@@ -221,7 +228,7 @@ def _print_report(
     answered = max(crowd.get("answered", 0), 1)
     print(f"clients: {1e3 * crowd.get('cpu_seconds', 0) / answered:.2f} ms of processor time per answer, with joining; "
           f"{crowd.get('connects')} connects, largest process {crowd.get('peak_bytes', 0) / 1e6:.0f} MB")  # fmt: skip
-    for role in _ROLES:
+    for role in ROLES:
         per = (connected.get(role, 0) - idle[role]) / max(connected["people"], 1)
         print(f"{role}: at most {deployment.most_resident[role] / 1e6:.0f} MB, idle {idle[role] / 1e6:.0f} MB, "
               f"{per / 1e3:.0f} KB per connection ({connected['people']} of {people})")  # fmt: skip

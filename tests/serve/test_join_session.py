@@ -83,12 +83,12 @@ const states = () => world.told.filter(({ state }) => state).map(({ state }) => 
 const part = () => takePart({ agreement, invitation, own, account }, (change) => world.told.push(change));
 const isJoined = (count) => soon(() => states().filter((state) => state === "joined").length === count);
 
-async function question(round, channel) {
+async function question(round, channel, value = 1) {
   const { told } = agreement.rounds[round];
   const header = new DataView(new ArrayBuffer(6));
   [2, 16].forEach((byte, place) => header.setUint8(place, byte));
   header.setUint32(2, round, true);
-  const arrays = told.map(({ shape }) => new Uint8Array(new Float64Array(shape[0]).fill(1).buffer));
+  const arrays = told.map(({ shape }) => new Uint8Array(new Float64Array(shape[0]).fill(value).buffer));
   return channel.seal(joined(new Uint8Array(header.buffer), agreement.digest, new Uint8Array(32), ...arrays));
 }
 const channelTo = (role) => openChannel(world.sessions[role], unhex(joins(role).at(-1).public, 32));
@@ -137,28 +137,48 @@ def test_a_lost_connection_is_opened_again_with_the_same_keys_and_the_same_answe
     assert (found["begun"], found["kind"]) == ([0], 17)
 
 
-def test_another_session_gets_new_keys_and_no_answer_that_was_given_before(joining: Joining) -> None:
+def test_another_session_gets_new_keys_and_the_same_answer_until_its_round_is_closed(joining: Joining) -> None:
     body = """
     part();
     await isJoined(1);
-    latest("recommender").asks(await question(0, await channelTo("recommender")));
-    await soon(() => answers().length === 1);
-    world.sessions.recommender = await makeKeys();
-    latest("recommender").cut(1012);
-    await isJoined(2);
-    const channel = await channelTo("recommender");
-    latest("recommender").asks(await question(0, channel));
-    await soon(() => world.told.some(({ refused }) => refused));
+    const refusals = () => world.told.filter(({ refused }) => refused).map(({ refused }) => refused);
+    const contents = [];
+    const opened = async (answer) =>
+      hex(await (await channelTo("third_party")).open(unhex(answer, answer.length / 2)));
+    async function restart() {
+      const count = states().filter((state) => state === "joined").length;
+      world.sessions.recommender = await makeKeys();
+      latest("recommender").cut(1012);
+      await isJoined(count + 1);
+      return channelTo("recommender");
+    }
+    let channel = await channelTo("recommender");
+    for (const _ of [1, 2]) { // the server is killed, and asks again
+      latest("recommender").asks(await question(1, channel));
+      await soon(() => answers().length === contents.length + 1);
+      contents.push(await opened(answers().at(-1)));
+      channel = await restart();
+    }
+    latest("recommender").asks(await question(1, channel, 2)); // something else
+    await soon(() => refusals().length === 1);
+    channel = await restart();
     latest("recommender").asks(await question(1, channel));
-    await soon(() => answers().length === 2);
+    await soon(() => answers().length === 3);
+    contents.push(await opened(answers().at(-1)));
+    channel = await restart();
+    latest("third_party").says({ type: "closed", round: 1 });
+    latest("recommender").asks(await question(1, channel));
+    await soon(() => refusals().length === 2);
     const publics = roles.map((role) => [...new Set(joins(role).map((one) => one.public))]);
-    return { publics, begun, refused: world.told.find(({ refused }) => refused).refused };
+    return { publics, begun, contents, refusals: refusals() };
     """
     found = joining.run(MODULES, WORLD + body, vectors())
     assert found["publics"][0] == found["publics"][1]
-    assert len(found["publics"][0]) == 2
-    assert found["begun"] == [0, 1]
-    assert "not a new one" in found["refused"]
+    assert len(found["publics"][0]) == 5
+    assert found["begun"] == [1]
+    assert len(found["contents"]) == 3
+    assert len(set(found["contents"])) == 1  # with the same seed: nothing was drawn again
+    assert all("not a new one" in words for words in found["refusals"])
 
 
 @pytest.mark.parametrize(

@@ -173,5 +173,7 @@ def simulate_crowd(
         return
     for outcome, count in report.outcomes.items():
         say(f"{count:,} people: {outcome}")
+    if report.said_again:
+        say(f"{report.said_again:,} answers were given again, to servers that had started again")
     say(f"{report.answered:,} answers, {report.bytes_in:,} bytes down and {report.bytes_out:,} up")
     say(f"{report.connects:,} times somebody connected; {report.cpu_seconds:.1f} s of processor time")

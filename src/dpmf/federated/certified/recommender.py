@@ -1,7 +1,8 @@
 """The recommender of the certified protocol: puts questions, and takes masks off sums.
 
 What it makes of noisy sums, and what it asks next, is up to the public half of the method. A round that is opened is
-charged, whatever becomes of it, and never asked for again.
+charged, whatever becomes of it. One whose sum was lost before it left the third party can be asked for again: people
+give the same answers.
 
 >>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
@@ -50,6 +51,7 @@ class Recommender:
         )  # keeps the account; draws nothing
         self._third_party: Channel | None = None
         self.round = 0  # the next, or the one that is open
+        self._charged = -1  # the last round that was charged
         self._questions: tuple[Question, ...] = ()
         self._inquiry: Inquiry | None = None
         self._seeds: dict[int, bytes] = {}
@@ -97,8 +99,9 @@ class Recommender:
         agreed = self._agreement.questions(self.round, told)
         if not all(is_same(one, other) for one, other in zip(questions, agreed, strict=True)):
             raise InvalidArgument(f"round {self.round} of the agreement asks for something else")
-        for question in questions:
+        for question in questions if self._charged < self.round else ():
             self.mechanism.forfeit(question.what)  # from here on it is charged
+        self._charged = self.round
         self._questions, self._inquiry, self._total = tuple(questions), inquiry, None
         self._seeds = {int(user): new_seed() for user in handles}
         expected = Expected(self.round, self._agreement.digest, handles).encoded(self._agreement)
@@ -153,6 +156,10 @@ class Recommender:
             self._noisy(question, part.reshape(question.shape), total.users.astype(np.int64))
             for question, part in zip(questions, _parted(sums, questions), strict=True)
         )
+
+    def withdraw(self) -> None:
+        """Take back the open round, to open it again, with other seeds: the third party has lost it."""
+        self._total, self._questions, self._inquiry, self._seeds = None, (), None, {}
 
     def forfeit(self, what: str) -> None:
         """Give up a release that is not needed."""

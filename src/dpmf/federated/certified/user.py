@@ -4,6 +4,9 @@ Nobody else has to be trusted with the bound, the noise or the budget: whatever 
 every round of the agreement once at most, with the noise that the agreement requires for what was asked. With a ledger
 of their own, the same holds of everything that they ever agree to: see `dpmf.federated.certified.account`.
 
+Where a server was killed in a round, and asks again in a new session, the same answer is masked and sealed anew: it is
+computed once, its noise is drawn once, and one total of a round leaves the third party at most.
+
 >>> from dpmf.federated.wire.channels import KeyPair
 >>> from dpmf.methods import ALS
 >>> from dpmf.privacy import Budget
@@ -15,6 +18,8 @@ User(…)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,6 +40,21 @@ from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Said:
+    """The last answer of a user, for servers that lose it.
+
+    Attributes:
+        round: that it is of.
+        asked: a digest of what was told with the question.
+        elements: with noise, not masked.
+    """
+
+    round: int
+    asked: bytes
+    elements: NDArray[Any]
+
+
 class User:
     """One person's side.
 
@@ -51,13 +71,15 @@ class User:
         place: of this person among all users, which an agreement with places needs.
         ledger: of this person, over all agreements. This one is entered before there is anything to send.
         run: what tells this run from others in the ledger; by default the agreement and both public keys.
+        earlier: this person's side of the session before, with servers that have other keys now: its last answer is the
+            one that is given if its round is asked for again.
 
     Raises:
         BudgetExceeded: the ledger's cap does not allow for this agreement.
     """
 
     __slots__ = (
-        "_account", "_agreement", "_mechanism", "_people", "_recommender", "_third_party",
+        "_account", "_agreement", "_before", "_mechanism", "_people", "_recommender", "_said", "_third_party",
         "public", "refusals", "round",
     )  # fmt: skip
 
@@ -74,6 +96,7 @@ class User:
         place: int | None = None,
         ledger: Ledger | None = None,
         run: bytes | None = None,
+        earlier: User | None = None,
     ) -> None:
         if share != 1 and agreement.budget.unit != "user":
             raise InvalidArgument(f"share={share:g} means nothing here: what is protected is a rating, not a person")
@@ -87,6 +110,8 @@ class User:
             parties = recommender, third_party
             self._account = Account(ledger, agreement, *parties, share, run, seeded=noise.seeded)
             after = max(after, self._account.last_round)
+        self._said: Said | None = None if earlier is None else earlier._said
+        self._before = self._said
         self._agreement = agreement
         self._people = People(own, own, np.array([share], np.float64), np.array([place or 0]))
         self._mechanism = Mechanism(agreement.events, noise, agreement.crowd.n_shares)
@@ -107,7 +132,24 @@ class User:
             self.refusals.note(refusal)
             return []
 
+    def forget(self, number: int) -> None:
+        """Forget the answer to a round that is closed: nobody has a reason to ask for it again."""
+        if self._said is not None and self._said.round <= number:
+            self._said = self._before = None
+
     def _answer(self, inquiry: Inquiry) -> list[Outgoing]:
+        said, asked = self._before, _digest(inquiry)
+        self._before = None
+        if said is None or (said.round, said.asked) != (inquiry.round, asked):
+            said = Said(inquiry.round, asked, self._computed(inquiry))
+        self._said = said
+        ring = self._agreement.ring(said.round)
+        mask = mask_elements(inquiry.mask_seed, ring, len(said.elements), version=self._agreement.wire)
+        content = Answer(said.round, said.elements + mask).encoded(self._agreement)
+        return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
+
+    def _computed(self, inquiry: Inquiry) -> NDArray[Any]:
+        """Return the answer to a new round, with noise; what was drawn before is not drawn again."""
         if inquiry.round <= self.round:
             raise Refused("the round is not a new one")
         if self._account is not None:
@@ -115,12 +157,8 @@ class User:
         self._pass_over(inquiry.round)
         self.round = inquiry.round
         questions = self._agreement.questions(inquiry.round, inquiry.told)
-        elements = [self._noisy(question) for question in questions]
-        ring = self._agreement.ring(inquiry.round)
-        answer = ring.elements(np.concatenate(elements))
-        answer = answer + mask_elements(inquiry.mask_seed, ring, len(answer), version=self._agreement.wire)
-        content = Answer(inquiry.round, answer).encoded(self._agreement)
-        return [Outgoing(THIRD_PARTY, self._third_party.seal(content))]
+        numbers = np.concatenate([self._noisy(question) for question in questions])
+        return self._agreement.ring(inquiry.round).elements(numbers)
 
     def exact_answer(self, question: Question) -> NDArray[np.int64]:
         """Return the answer on the grid, without noise: it stays on this side."""
@@ -155,6 +193,13 @@ class User:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise InvalidArgument("a user cannot be copied or pickled: ratings, noise and keys stay where they are")
+
+
+def _digest(inquiry: Inquiry) -> bytes:
+    digest = sha256()
+    for name in sorted(inquiry.told):
+        digest.update(np.ascontiguousarray(inquiry.told[name]).tobytes())
+    return digest.digest()
 
 
 def _cleaned(items: NDArray[Any], values: NDArray[Any], agreement: Agreement) -> Csr:

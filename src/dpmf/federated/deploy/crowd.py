@@ -44,7 +44,7 @@ class CrowdSettings:
         leave: the probability that a person loses the connections when a question arrives.
         away_seconds: how long they are gone then.
         noise_seed: research only; the same noise every time, and no guarantee.
-        joins_per_second: of each process, at the start.
+        joining: how many people of each process connect and join at a time.
     """
 
     agreement: Path
@@ -58,7 +58,7 @@ class CrowdSettings:
     leave: float = 0.0
     away_seconds: float = 5.0
     noise_seed: int | None = None
-    joins_per_second: float = 100.0
+    joining: int = 16
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_processes <= min(self.n_people, 256):
@@ -76,6 +76,7 @@ class CrowdReport:
     Attributes:
         outcomes: how many people heard which outcome, or saw which error.
         answered: how many questions were answered.
+        said_again: how many of the answers were given again, to servers that were killed before their round was closed.
         bytes_in, bytes_out: of questions and answers, sealed.
         connects: how often somebody connected to both servers.
         cpu_seconds: of all processes.
@@ -84,6 +85,7 @@ class CrowdReport:
 
     outcomes: dict[str, int]
     answered: int
+    said_again: int
     bytes_in: int
     bytes_out: int
     connects: int
@@ -98,6 +100,7 @@ class CrowdReport:
         return CrowdReport(
             outcomes,
             self.answered + other.answered,
+            self.said_again + other.said_again,
             self.bytes_in + other.bytes_in,
             self.bytes_out + other.bytes_out,
             self.connects + other.connects,
@@ -140,6 +143,7 @@ def crowd_part(settings: CrowdSettings, invitations: list[Invitation]) -> CrowdR
     return CrowdReport(
         outcomes,
         sum(one.answered for one in devices),
+        sum(one.said_again for one in devices),
         sum(one.bytes_in for one in devices),
         sum(one.bytes_out for one in devices),
         connects,
@@ -162,6 +166,8 @@ async def _play(settings: CrowdSettings, invitations: list[Invitation]) -> tuple
         about = file, agreement, invitation, *ratings.of_user(invitation.handle)
         devices.append(Device(*about, Ledger(own / "ledger.json", budget), noise=noise))
 
+    gate = asyncio.Semaphore(settings.joining)  # they would come faster than this machine can let them in
+
     async def one(place: int) -> tuple[str, int]:
         device, chance = devices[place], random.Random(f"{settings.seed} {invitations[place].handle}")
 
@@ -173,9 +179,8 @@ async def _play(settings: CrowdSettings, invitations: list[Invitation]) -> tuple
         async def sleep(seconds: float) -> None:
             await asyncio.sleep(max(seconds, settings.away_seconds) if settings.leave else seconds)
 
-        await asyncio.sleep(place / settings.joins_per_second)
         try:
-            progress = await take_part(file, device, answering=answer, sleep=sleep)
+            progress = await take_part(file, device, answering=answer, sleep=sleep, gate=gate)
         except DpmfError as error:
             return f"{type(error).__name__}: {error}", 0
         return progress.outcome, progress.connects

@@ -2,6 +2,8 @@
 
 It knows neither network nor clock. The ledger has the agreement, with all that it may cost, before the first message is
 sent, and every round before its answer is; so a device that crashed, or whose state was copied, answers nothing twice.
+A server that crashed may ask for a round again that it had not closed: it gets the answer that was made, masked and
+sealed anew, from memory alone.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Device:
         self._sessions: tuple[bytes, bytes] | None = None
         self._user: User | None = None
         self._unconfirmed: deque[bytes] = deque()  # answers of this session that may not have arrived
-        self.answered = self.bytes_in = self.bytes_out = 0
+        self.answered = self.said_again = self.bytes_in = self.bytes_out = 0
 
     def disconnected(self) -> None:
         """Forget what servers said on connections that have ended."""
@@ -79,7 +81,7 @@ class Device:
         if self._user is None or sessions != self._sessions:
             self._user = User(
                 *self._ratings, self._agreement, *sessions, self._share, self._noise,
-                ledger=self._ledger, run=self._file.run,
+                ledger=self._ledger, run=self._file.run, earlier=self._user,
             )  # fmt: skip
             self._sessions = sessions
             self._unconfirmed.clear()
@@ -97,8 +99,10 @@ class Device:
         """Return the answer to a question, for the third party; None if it is not answered."""
         assert self._user is not None
         self.bytes_in += len(message)
+        before = self._user.round
         for outgoing in self._user.receive(message):
-            self.answered += 1
+            self.answered += self._user.round > before
+            self.said_again += self._user.round == before
             self.bytes_out += len(outgoing.message)
             self._unconfirmed.append(outgoing.message)
             return outgoing.message
@@ -108,6 +112,11 @@ class Device:
         """Note that the third party has an answer, the oldest one that was sent."""
         if self._unconfirmed:
             self._unconfirmed.popleft()
+
+    def closed(self, number: int) -> None:
+        """Note that a round is closed: its answer is needed no more."""
+        if self._user is not None:
+            self._user.forget(number)
 
     @property
     def last_round(self) -> int:

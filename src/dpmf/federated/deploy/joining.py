@@ -67,6 +67,7 @@ async def take_part(
     sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     patience: int | None = None,
     answering: Callable[[bytes], Awaitable[bytes | None]] | None = None,
+    gate: contextlib.AbstractAsyncContextManager[Any] | None = None,
 ) -> Progress:
     """Take part in a run until it is over.
 
@@ -77,6 +78,7 @@ async def take_part(
         sleep: waits before another attempt.
         patience: after this many attempts in vain, one after the other, give up; None never does.
         answering: answers questions in place of the device's own `question`, such as in a thread.
+        gate: held while the device connects and joins: of many devices in one process, only some do so at a time.
 
     Raises:
         NotAdmitted: a server refused the participant for good.
@@ -89,7 +91,7 @@ async def take_part(
         asked_for: float | None = None
         joins = progress.joins
         try:
-            await _session(file, device, progress, on_answer, answering)
+            await _session(file, device, progress, on_answer, answering, gate or contextlib.nullcontext())
             return progress
         except _Lost as lost:
             asked_for = lost.seconds
@@ -109,34 +111,36 @@ async def _session(
     progress: Progress,
     on_answer: Callable[[int], None],
     answering: Callable[[bytes], Awaitable[bytes | None]] | None,
+    gate: contextlib.AbstractAsyncContextManager[Any],
 ) -> None:
     """Connect to both servers, join, and answer until the run is over."""
     device.disconnected()
     longest = max(file.lengths("bytes_down")) + MOST_CONTROL_BYTES
     async with contextlib.AsyncExitStack() as stack:
-        connections: dict[str, Connection] = {}
-        for role in ROLES:
-            connection = connected(
-                file.servers[role], JOIN_PATH, longest if role == RECOMMENDER else MOST_CONTROL_BYTES
-            )
-            connections[role] = await stack.enter_async_context(connection)
-        progress.connects += 1
-        streams = {role: connection.messages() for role, connection in connections.items()}
-        talks = {
-            role: _Talk(role, connections, streams[role], device, progress, on_answer, answering) for role in ROLES
-        }
-        for role in ROLES:
-            await talks[role].greeting()
-        if progress.is_over:
-            return
-        joining = device.join()
-        for role in ROLES:
-            connections[role].send(joining)
-        await talks[THIRD_PARTY].welcome()
-        for answer in device.unconfirmed():
-            connections[THIRD_PARTY].send(answer)
-        await talks[RECOMMENDER].welcome()
-        progress.joins += 1
+        async with gate:
+            connections: dict[str, Connection] = {}
+            for role in ROLES:
+                connection = connected(
+                    file.servers[role], JOIN_PATH, longest if role == RECOMMENDER else MOST_CONTROL_BYTES
+                )
+                connections[role] = await stack.enter_async_context(connection)
+            progress.connects += 1
+            streams = {role: connection.messages() for role, connection in connections.items()}
+            talks = {
+                role: _Talk(role, connections, streams[role], device, progress, on_answer, answering) for role in ROLES
+            }
+            for role in ROLES:
+                await talks[role].greeting()
+            if progress.is_over:
+                return
+            joining = device.join()
+            for role in ROLES:
+                connections[role].send(joining)
+            await talks[THIRD_PARTY].welcome()
+            for answer in device.unconfirmed():
+                connections[THIRD_PARTY].send(answer)
+            await talks[RECOMMENDER].welcome()
+            progress.joins += 1
         tasks = [asyncio.create_task(talk.listen()) for talk in talks.values()]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -217,6 +221,8 @@ class _Talk:
             self.progress.outcome = "finished" if fields.get("outcome") == "finished" else "failed"
         if kind == "received" and self.role == THIRD_PARTY:
             self.device.received()
+        if kind == "closed" and self.role == THIRD_PARTY and isinstance(fields.get("round"), int):
+            self.device.closed(fields["round"])
         return kind
 
     async def _question(self, message: bytes) -> None:

@@ -1,8 +1,9 @@
 """The recommender as a server: its state machine, who is connected, and how one round goes.
 
 It knows neither network nor clock. Whatever holds connections calls it, with the time; whatever runs the method calls
-`ask`, and looks at `answer` until it is there. Keys and seeds are never stored: a round that is open when the process
-ends is lost, and stays charged. What is learnt is stored by whatever runs the method (`dpmf.methods.certified`).
+`ask`, and looks at `answer` until it is there. Keys and seeds are never stored: a round that is open when either
+server's process ends is asked for again, under other ones, and people give the same answers. What is learnt is stored
+by whatever runs the method (`dpmf.methods.certified`).
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ class RecommenderHost:
                 nonce = take_bytes(fields, "nonce", _NONCE_BYTES)
                 peer.send(link_request(self._identity, self._file.id, nonce, self.machine.public))
             elif kind == "hello":
-                self._meet(public_in_hello(fields, THIRD_PARTY, self._file.id, self._file.servers[THIRD_PARTY].key))
+                key = self._file.servers[THIRD_PARTY].key
+                self._meet(public_in_hello(fields, THIRD_PARTY, self._file.id, key), now)
             elif kind == "opened":
                 if self._phase is _Phase.OPENING and take_number(fields, "round") == self.machine.round:
                     self._ask_all(now)
@@ -197,13 +199,15 @@ class RecommenderHost:
         if self._link is not None:
             self._link.close(Close.STOPPING)
 
-    def _meet(self, third_party: bytes) -> None:
+    def _meet(self, third_party: bytes, now: float) -> None:
         """Continue the session with the third party, or begin a new one if its key is new."""
         self._there.clear()
         self.metrics.set("linked", 1)
         if third_party != self._third_party:
             if self.is_open:
-                self._lose("the third party has started again, and forgotten the round")
+                log("round taken back", round=self.machine.round, reason="the third party has started again")
+                self.machine.withdraw()
+                self._phase, self._since, self._chosen, self._expected = _Phase.GATHERING, now, frozenset(), b""
             self.machine.meet(third_party)
             self._third_party = third_party
             self._known_there.clear()

@@ -38,10 +38,15 @@ class RoundLog:
     last_opened: int = -1
     last_closed: int = -1
 
+    @property
+    def next(self) -> int:
+        """The first round that may be opened: again, if an earlier process opened it and did not close it."""
+        return self.last_opened + (self.last_opened == self.last_closed)
+
     def opened(self, number: int) -> None:
         """Record that a round is open; when this returns, the record is on the disk."""
-        if number <= self.last_opened:
-            raise BudgetExceeded(f"round {number} was opened before: a round is opened once")
+        if number < self.next:
+            raise BudgetExceeded(f"round {number} was closed before, or a later one was opened: a sum leaves once")
         self.last_opened = number
         self._write()
 

@@ -1,8 +1,9 @@
 """The recommender's run: the method asks, stage by stage, and what it learns is stored before the next stage begins.
 
 It is the same run as where one party holds all ratings (`dpmf.methods.certified.staged_run`), with another partner:
-whoever asks people over a network. A stage is on the disk as started before anybody is asked, and never asked for
-again; one that was lost stays charged, and the run resumes with the next.
+whoever asks people over a network. A process that was killed in a stage asks for it again: people's devices draw no
+noise twice, but give the answers that they gave, and a sum that has left the third party does not leave it again. Then
+the stage is lost, stays charged, and the run resumes with the next.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dpmf.engine.resources import Resources
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.recommender import Recommender
 from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.stored_sums import StoredSums
 from dpmf.methods.certified.conversation import PublicHalf
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.planned import with_plan
@@ -37,18 +39,30 @@ class NetworkPartner:
         agreement: of the run.
         machine: the recommender's side of the protocol.
         play: plays a round.
+        sums: of the stage that an earlier process was killed in.
     """
 
-    def __init__(self, agreement: Agreement, machine: Recommender, play: PlayRound) -> None:
-        self._agreement, self._machine, self._play = agreement, machine, play
+    def __init__(self, agreement: Agreement, machine: Recommender, play: PlayRound, sums: StoredSums) -> None:
+        self._agreement, self._machine, self._play, self._sums = agreement, machine, play, sums
 
     def begin(self, stage: Stage) -> None:
         """Leave out the rounds of earlier stages that were not played."""
-        self._machine.skip_to(self._agreement.first_round(stage))
+        number = self._agreement.first_round(stage)
+        self._machine.skip_to(number)
+        self._sums.drop_before(number)
 
     def ask(self, questions: Sequence[Question]) -> tuple[Noisy, ...]:
-        """Play a round."""
-        return self._play(questions)
+        """Play a round, unless an earlier process did."""
+        number = self._machine.round
+        answers = self._sums.of(number, len(questions))
+        if answers is not None:
+            for question in questions:
+                self._machine.forfeit(question.what)
+            self._machine.skip_to(number + 1)
+            return answers
+        answers = self._play(questions)
+        self._sums.store(number, answers)
+        return answers
 
     def forfeit(self, what: str) -> None:
         """Give up the next release of an event: it stays charged."""
@@ -92,9 +106,11 @@ class Run:
         """
         agreement, method = self.agreement, self.agreement.method
         public = method.public_half(agreement.catalogue, agreement.scale, agreement.crowd)
-        partner = NetworkPartner(agreement, machine, play)
+        partner = NetworkPartner(agreement, machine, play, StoredSums(self.folder / "sums"))
         checkpoint = Checkpoint(self.folder, resume=True)
-        with staged_run(checkpoint, lambda: {"agreement": self.file.id.hex()}, agreement.stages, seeded=False) as run:
+        with staged_run(
+            checkpoint, lambda: {"agreement": self.file.id.hex()}, agreement.stages, repeatable=True
+        ) as run:
             history = run.carry_out(public, partner, before=before)
             partner.finish()
             return self._release(public, run, history)

@@ -2,8 +2,8 @@
 
 It knows neither network nor clock. Whatever holds connections calls it, with the time. A session lasts as long as both
 servers' processes; its keys are never stored. What is stored is the number of the last round that was opened and
-closed, before anybody hears of it: so no round is opened twice, and no sum leaves twice, however often the process is
-killed. A sum that was being added up is lost with the process, and the round with it.
+closed, before anybody hears of it: so one sum of a round leaves at most, however often the process is killed. A sum
+that was being added up is lost with the process; its round may be opened again, for the same answers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class ThirdPartyHost:
         self._link: Peer | None = None
         self._challenged: dict[Peer, tuple[bytes, float]] = {}
         self._total: bytes | None = None  # of the round that was closed last
-        self._missing: set[int] = set()  # in the open round
+        self._expected: frozenset[int] = frozenset()  # in the round that was opened last
+        self._missing: set[int] = set()  # of those, whoever has not answered
         self._absent: set[int] = set()  # of those, whoever is not connected
         self._opened_at, self._quiet_since = 0.0, 0.0
         self._messages: Counter[int] = Counter()  # of participants, since the last round was opened
@@ -162,7 +163,7 @@ class ThirdPartyHost:
                 peer.send(encoded("unopened", reason="the third party refused the round"))
             return
         self._rounds.opened(machine.round)
-        self._missing = set(machine.missing)
+        self._expected, self._missing = machine.missing, set(machine.missing)
         self._absent = {handle for handle in self._missing if handle not in self.door}
         self._messages.clear()
         self._opened_at = self._quiet_since = now
@@ -199,7 +200,7 @@ class ThirdPartyHost:
         if self._machine is None or public != self._recommender:
             if self._machine is not None and self._machine.is_open:
                 self._discarded()
-            machine = ThirdParty(self._agreement, public, after=self._rounds.last_opened)
+            machine = ThirdParty(self._agreement, public, after=self._rounds.next - 1)
             self._machine, self._recommender, self._total = machine, public, None
             self._missing, self._absent = set(), set()
             self._messages.clear()
@@ -217,8 +218,8 @@ class ThirdPartyHost:
 
     def _close_if_due(self, now: float) -> None:
         machine, timing = self._machine, self._file.timing
-        if machine is None or not machine.is_open:
-            return
+        if machine is None or not machine.is_open or self._link is None:
+            return  # without a recommender there is nobody to take the sum: one that was killed asks again
         late = now - self._opened_at >= timing.round_seconds
         quiet = len(self._absent) == len(self._missing) and now - self._quiet_since >= timing.grace_seconds
         if self._missing and not late and not quiet:
@@ -231,6 +232,10 @@ class ThirdPartyHost:
             if self._link is not None:
                 self._link.send(outgoing.message)
                 self.metrics.count("bytes_out", len(outgoing.message))
+        closed = encoded("closed", round=machine.round)
+        for handle in self._expected:
+            if (participant := self.door.peer(handle)) is not None:
+                participant.send(closed)
         self._missing, self._absent = set(), set()
         self.metrics.set("last_round_seconds", now - self._opened_at)
         if enough:

@@ -25,6 +25,7 @@ from dpmf.errors import DpmfError, InvalidArgument, MissingExtra
 from dpmf.federated.deploy.agreement_file import Server, is_loopback
 from dpmf.federated.deploy.door import Content
 from dpmf.federated.deploy.frames import MOST_CONTROL_BYTES, Close
+from dpmf.federated.deploy.metrics import log
 
 if TYPE_CHECKING:
     from websockets.asyncio.connection import Connection as Socket
@@ -303,7 +304,13 @@ def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
+        runner.get_loop().set_exception_handler(_note)
         return runner.run(main)
+
+
+def _note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what went wrong in the loop itself, such as a connection that ended within a handshake, by its kind alone."""
+    log("connection error", kind=type(context.get("exception")).__name__)
 
 
 def check_installed() -> None:

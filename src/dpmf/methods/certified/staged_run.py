@@ -34,8 +34,8 @@ class StagedRun:
 
     Args:
         stages: all of them, in order.
-        seeded: whether noise is the same every time, so that a stage that was lost can be carried out again to the
-            same bits. There is no guarantee to keep then.
+        repeatable: whether a stage that was started can be carried out again: noise is from a seed, and there is no
+            guarantee to keep, or people answer for themselves, who draw no noise twice.
         journal: what was started; None for a run that is not to be resumed.
         snapshots: where to store what was found; None likewise.
         found: the newest snapshot.
@@ -47,7 +47,7 @@ class StagedRun:
     def __init__(
         self,
         stages: Sequence[Stage],
-        seeded: bool,
+        repeatable: bool,
         journal: Journal | None = None,
         snapshots: Snapshots | None = None,
         found: Snapshot | None = None,
@@ -59,12 +59,12 @@ class StagedRun:
         started = 0 if journal is None else journal.started
         if not self._finished <= started <= len(stages):
             raise DamagedFile(f"the checkpoint has stage {self._finished} of {len(stages)}, and {started} were started")
-        if started and not self._finished and not seeded:
+        if started and not self._finished and not repeatable:
             raise BudgetExceeded(
                 "the run was stopped before anything of it was stored, and its budget is spent: begin a new run in "
                 "another folder, which is charged again"
             )
-        self._next = self._finished if seeded else started
+        self._next = self._finished if repeatable else started
 
     def enter(self, ledger: Ledger | None, label: str, guarantee: Guarantee) -> None:
         """Enter the run into the ledger, once, however often it is resumed; a ledger that lacks it is charged."""
@@ -178,13 +178,13 @@ def _check_state(tensors: Mapping[str, NDArray[Any]]) -> None:
 
 @contextlib.contextmanager
 def staged_run(
-    checkpoint: Checkpoint | None, identity: Callable[[], Mapping[str, Any]], stages: Sequence[Stage], seeded: bool
+    checkpoint: Checkpoint | None, identity: Callable[[], Mapping[str, Any]], stages: Sequence[Stage], repeatable: bool
 ) -> Iterator[StagedRun]:
     """Yield a run, where it was stopped if there is a checkpoint of it, and keep other processes from it meanwhile."""
     if checkpoint is None:
-        yield StagedRun(stages, seeded)
+        yield StagedRun(stages, repeatable)
         return
     same = identity()
     with locked(checkpoint.folder), Snapshots(checkpoint, same) as snapshots:
         found = snapshots.latest()  # before the journal: it can say in what another run differs
-        yield StagedRun(stages, seeded, open_journal(checkpoint, same), snapshots, found)
+        yield StagedRun(stages, repeatable, open_journal(checkpoint, same), snapshots, found)

@@ -19,7 +19,8 @@ const [FIRST_PAUSE, LONGEST_PAUSE] = [1000, 60_000];
  */
 export function takePart({ agreement, invitation, own, account, noise }, tell) {
   const links = Object.fromEntries(ROLES.map((role) => [role, { role, socket: null, public: null, joined: false, tries: 0 }]));
-  let [user, used, message, pending, isOver] = [null, null, null, null, false];
+  let [user, earlier, used, message, pending, isOver] = [null, null, null, null, null, false];
+  let unheard = 0; // answers sent on this connection of the third party that it has not said it received
   let queue = Promise.resolve();
 
   const inTurn = (work) => {
@@ -47,7 +48,8 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
     const control = JSON.parse(data);
     if (control?.type === "hello") await meet(link, control);
     else if (control?.type === "welcome") welcome(link);
-    else if (control?.type === "received" && pending?.round === control.round) pending = null;
+    else if (link.role === "third_party" && control?.type === "received") pending = --unheard > 0 ? pending : null;
+    else if (link.role === "third_party" && control?.type === "closed") user?.forget(control.round);
     else if (control?.type === "busy") link.pause = 1000 * Math.min(Math.max(Number(control.seconds) || 1, 1), 3600);
     else if (control?.type === "refused") end("stopped", `${nameOf(link)} says: ${String(control.reason).slice(0, 200)}`);
     else if (control?.type === "over") end("over", control.outcome === "finished" ? "finished" : "failed");
@@ -62,7 +64,7 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
     }
     link.public = unhex(key, 32);
     if (used && hex(used[link.role]) !== key) {
-      [user, used, message, pending] = [null, null, null, null]; // another session: new keys, and join both again
+      [user, earlier, used, message, pending] = [null, user, null, null, null]; // another session: new keys, join both again
       for (const other of Object.values(links)) if (other.joined) other.socket.close();
     }
     const all = Object.values(links);
@@ -72,7 +74,7 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
 
   async function prepare() {
     const [recommender, thirdParty] = ROLES.map((role) => links[role].public);
-    user = await makeUser({ agreement, own, recommender, thirdParty, account, noise });
+    user = await makeUser({ agreement, own, recommender, thirdParty, account, noise, earlier });
     used = { recommender, third_party: thirdParty };
     message = await joinMessage(invitation, agreement, user.public, [recommender, thirdParty]);
   }
@@ -80,15 +82,19 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
   function welcome(link) {
     link.isWelcome = true;
     link.tries = 0;
-    if (link.role === "third_party") deliver(); // an answer for which nothing was received: the same bytes
+    if (link.role === "third_party") {
+      unheard = 0;
+      deliver(); // an answer for which nothing was received: the same bytes
+    }
     if (Object.values(links).every((one) => one.isWelcome)) tell({ state: "joined" });
   }
 
   async function answer(question, arrived) {
     if (!user) return;
+    const answering = user;
     let made;
     try {
-      made = await user.receive(question);
+      made = await answering.receive(question);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       tell({ refused: error.message }); // the round goes on without us
@@ -96,6 +102,7 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
     }
     const beats = Math.max(Math.ceil((performance.now() - arrived) / BEAT), 1);
     setTimeout(() => {
+      if (answering !== user) return; // sealed for a session that has ended
       pending = made;
       deliver();
     }, Math.max(arrived + beats * BEAT - performance.now(), 0));
@@ -103,6 +110,7 @@ export function takePart({ agreement, invitation, own, account, noise }, tell) {
 
   function deliver() {
     if (!pending || !links.third_party.isWelcome || isOver) return;
+    unheard++;
     send(links.third_party, pending.message, "answer", pending.round);
   }
 
