@@ -15,15 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.deploy.admission import Invitation, admission_of, invite_many
-from dpmf.federated.deploy.agreement_file import (
-    RECOMMENDER,
-    THIRD_PARTY,
-    Admission,
-    AgreementFile,
-    Server,
-    Timing,
-    draft,
-)
+from dpmf.federated.deploy.agreement_file import AgreementFile, draft
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY, Admission, Server, Timing
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.device import Device
 from dpmf.federated.deploy.door import Content, Limits

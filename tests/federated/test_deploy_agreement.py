@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmf.errors import BudgetExceeded, DamagedFile, DpmfError, InvalidArgument, NotVerified
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import Invitation, Listed, admission_of, invite, list_admission
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY, AgreementFile, Server, draft
+from dpmf.federated.deploy.agreement_file import AgreementFile, draft
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY, Server
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.device import Device, check_dates, check_invitation, own_places
 from dpmf.federated.deploy.explanation import explain_agreement

@@ -16,7 +16,7 @@ from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.simulation import noise_of
 from dpmf.federated.certified.user import User
 from dpmf.federated.deploy.admission import Invitation, invite
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.door import Limits
 from dpmf.federated.deploy.frames import Close, Join, encoded
 from dpmf.federated.deploy.identity import public_of

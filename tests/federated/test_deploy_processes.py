@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.methods import ALS
 from dpmf.methods.verification import verify_release

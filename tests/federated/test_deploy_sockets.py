@@ -11,7 +11,7 @@ import pytest
 
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import invite_many
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.certificate import write_certificate
 from dpmf.federated.deploy.device import Device

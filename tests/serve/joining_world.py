@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import Invitation, invite
-from dpmf.federated.deploy.agreement_file import Admission, AgreementFile, Server, Timing, draft
+from dpmf.federated.deploy.agreement_file import AgreementFile, draft
+from dpmf.federated.deploy.agreement_parts import Admission, Server, Timing
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.identity import public_of
 from dpmf.methods import ALS, EASE, Joint

@@ -16,7 +16,8 @@ from dpmf.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dpmf.federated.certified.agreement import Agreement
-    from dpmf.federated.deploy.agreement_file import Admission, AgreementFile, Server, Timing
+    from dpmf.federated.deploy.agreement_file import AgreementFile
+    from dpmf.federated.deploy.agreement_parts import Admission, Server, Timing
 
 _file = click.Path(path_type=Path, dir_okay=False)
 agreement_argument = click.argument("agreement", type=_file)
@@ -298,7 +299,7 @@ def _agreement(what: MethodOptions, who: PeopleOptions) -> Agreement:
 
 
 def _server(name: str, url: str, key: Path, roots: tuple[Path, ...]) -> Server:
-    from dpmf.federated.deploy.agreement_file import Server
+    from dpmf.federated.deploy.agreement_parts import Server
     from dpmf.federated.deploy.identity import read_public
 
     try:
@@ -315,7 +316,7 @@ def _server(name: str, url: str, key: Path, roots: tuple[Path, ...]) -> Server:
 
 def _admission(who: PeopleOptions) -> Admission:
     from dpmf.federated.deploy.admission import list_admission
-    from dpmf.federated.deploy.agreement_file import Admission
+    from dpmf.federated.deploy.agreement_parts import Admission
     from dpmf.federated.deploy.identity import read_public
 
     if (who.inviter is None) == (who.people is None):
@@ -329,7 +330,7 @@ def _admission(who: PeopleOptions) -> Admission:
 
 
 def _timing(who: PeopleOptions) -> Timing:
-    from dpmf.federated.deploy.agreement_file import Timing
+    from dpmf.federated.deploy.agreement_parts import Timing
 
     begins = datetime.now(UTC).replace(microsecond=0) if who.begins is None else who.begins.replace(tzinfo=UTC)
     return Timing(begins, who.ends.replace(tzinfo=UTC), who.round_seconds, who.grace_seconds)

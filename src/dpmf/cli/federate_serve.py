@@ -112,7 +112,7 @@ _OPTIONS = all_of(
 @grouped(asked=ServeOptions)
 def third_party(asked: ServeOptions) -> None:
     """Serve as the third party: add up answers that it cannot read, until the run is over or it is stopped."""
-    from dpmf.federated.deploy.agreement_file import THIRD_PARTY
+    from dpmf.federated.deploy.agreement_parts import THIRD_PARTY
     from dpmf.federated.deploy.services import ThirdPartyService
     from dpmf.federated.deploy.transport import run_loop
 
@@ -134,7 +134,7 @@ def third_party(asked: ServeOptions) -> None:
 @grouped(asked=ServeOptions)
 def recommender(asked: ServeOptions, gather: float, as_json: bool) -> None:
     """Serve as the recommender: ask, learn from noisy sums, and save the release in the folder."""
-    from dpmf.federated.deploy.agreement_file import RECOMMENDER
+    from dpmf.federated.deploy.agreement_parts import RECOMMENDER
     from dpmf.federated.deploy.services import RecommenderService
     from dpmf.federated.deploy.transport import run_loop
 

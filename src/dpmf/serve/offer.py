@@ -50,7 +50,8 @@ def read_offer(path: Path, release: Release) -> Offer:
         InvalidArgument: the page could not take part in it, or ratings on the page are of another kind.
         NotVerified: one of the servers has not signed it.
     """
-    from dpmf.federated.deploy.agreement_file import RECOMMENDER, ROLES, THIRD_PARTY, AgreementFile
+    from dpmf.federated.deploy.agreement_file import AgreementFile
+    from dpmf.federated.deploy.agreement_parts import RECOMMENDER, ROLES, THIRD_PARTY
     from dpmf.federated.deploy.catalogue_file import catalogue_beside, catalogue_bytes
 
     file, beside = AgreementFile.read(path), catalogue_beside(path)

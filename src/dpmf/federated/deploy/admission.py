@@ -26,7 +26,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmf.errors import InvalidArgument, NotVerified
-from dpmf.federated.deploy.agreement_file import Admission, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import Admission
 from dpmf.federated.deploy.identity import (
     KEY_BYTES,
     SIGNATURE_BYTES,

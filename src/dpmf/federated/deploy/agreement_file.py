@@ -11,153 +11,34 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import ipaddress
 import json
 import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmf.errors import DamagedFile, DpmfError, InvalidArgument, NotVerified
 from dpmf.federated.certified.agreement import Agreement
-from dpmf.federated.certified.messages import Answer, Inquiry
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, ROLES, THIRD_PARTY, Admission, Server, Timing
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
-from dpmf.federated.deploy.identity import KEY_BYTES, is_signed, public_of, signed
-from dpmf.federated.wire.channels import OVERHEAD
-from dpmf.federated.wire.masks import SEED_BYTES
+from dpmf.federated.deploy.computed import computed
+from dpmf.federated.deploy.identity import is_signed, public_of, signed
 from dpmf.files import dump_json, write_text
 from dpmf.methods import METHODS
 from dpmf.methods.als.implicit import NO_RATINGS
 from dpmf.methods.certified.method import CertifiedMethod, known_settings
 from dpmf.privacy import Budget
-from dpmf.privacy.mechanism import Mechanism
-from dpmf.privacy.noise import Noise
 from dpmf.ratings import Items, Scale
 
-RECOMMENDER, THIRD_PARTY = "recommender", "third_party"
-ROLES = (RECOMMENDER, THIRD_PARTY)
 WIRES = (1, 2)
 _FORMAT, _SIGNED, _VERSION = "dpmf-agreement", "dpmf-signed-agreement", 1
 _MOST_BYTES = 1 << 22
 _MOST_ANSWER_BYTES = 1 << 24
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-
-
-@dataclass(frozen=True)
-class Server:
-    """One of the two servers, as the agreement states it.
-
-    Attributes:
-        name: of whoever operates it, for people.
-        url: where it is, wss://host:port; ws:// on loopback only.
-        key: its Ed25519 identity.
-        roots: certificates in PEM; if there are any, only these, and what they signed, are accepted for this server.
-    """
-
-    name: str
-    url: str
-    key: bytes
-    roots: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("ws", "wss") or not parts.hostname or parts.path.strip("/") or parts.query:
-            raise InvalidArgument(f"{self.url!r} is no address of a server: write it as wss://host:port")
-        if parts.scheme == "ws" and not is_loopback(parts.hostname):
-            raise InvalidArgument(f"{self.url} would not be encrypted: write wss://, ws:// is for this machine alone")
-        if len(self.key) != KEY_BYTES:
-            raise InvalidArgument(f"the key of {self.name} has {len(self.key)} bytes instead of {KEY_BYTES}")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"name": self.name, "url": self.url, "key": self.key.hex(), "roots": list(self.roots)}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Server:
-        """Read what `to_json` wrote."""
-        roots = tuple(str(one) for one in content["roots"])
-        return cls(str(content["name"]), str(content["url"]).rstrip("/"), bytes.fromhex(content["key"]), roots)
-
-
-@dataclass(frozen=True)
-class Admission:
-    """Who may take part.
-
-    Attributes:
-        by: who decides that, for people.
-        most: handles are below this number.
-        key: of the inviter, who certifies participants; None with a list.
-        list_sha256: of the file that lists participants' public keys; "" with invitations.
-    """
-
-    by: str
-    most: int
-    key: bytes | None = None
-    list_sha256: str = ""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.most <= 1 << 20:
-            raise InvalidArgument(f"{self.most} people may be invited: give a number from 1 to {1 << 20}")
-        if (self.key is None) != bool(self.list_sha256):
-            raise InvalidArgument("people are either invited or listed: give an inviter's key, or a list of keys")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        common = {"by": self.by, "most": self.most}
-        if self.key is not None:
-            return {"kind": "invitations", "key": self.key.hex(), **common}
-        return {"kind": "list", "sha256": self.list_sha256, **common}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Admission:
-        """Read what `to_json` wrote."""
-        if content["kind"] == "invitations":
-            return cls(str(content["by"]), int(content["most"]), bytes.fromhex(content["key"]))
-        if content["kind"] == "list":
-            return cls(str(content["by"]), int(content["most"]), None, str(content["sha256"]))
-        raise ValueError(f"admission by {content['kind']!r} is not known")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """When the run is, and how long a round may take.
-
-    Attributes:
-        begins, ends: people join in between.
-        round_seconds: how long the third party waits for answers.
-        grace_seconds: how long it waits for people whose connection was lost.
-    """
-
-    begins: datetime
-    ends: datetime
-    round_seconds: float = 60.0
-    grace_seconds: float = 5.0
-
-    def __post_init__(self) -> None:
-        if not self.begins < self.ends:
-            raise InvalidArgument(f"the run ends at {self.ends:{_TIME}}, before it begins: give a later date")
-        for name, value in (("round", self.round_seconds), ("grace", self.grace_seconds)):
-            if not 0 < value <= 86400:
-                raise InvalidArgument(f"{value:g} seconds of {name} are out of range: give a number up to 86400")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        dates = {name: getattr(self, name).astimezone(UTC).strftime(_TIME) for name in ("begins", "ends")}
-        return {**dates, "round_seconds": self.round_seconds, "grace_seconds": self.grace_seconds}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Timing:
-        """Read what `to_json` wrote."""
-        begins, ends = (datetime.strptime(str(content[one]), _TIME).replace(tzinfo=UTC) for one in ("begins", "ends"))
-        return cls(begins, ends, float(content["round_seconds"]), float(content["grace_seconds"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,62 +240,6 @@ def draft(
             "choose a smaller head, fewer factors or fewer items"
         )
     return file
-
-
-def computed(agreement: Agreement) -> dict[str, Any]:
-    """Return what follows from an agreement's settings, in JSON values."""
-    mechanism = Mechanism(agreement.events, Noise(), agreement.crowd.n_shares)
-    multipliers = {event.what: event for event in agreement.events}
-    rounds = []
-    for number, one in enumerate(agreement.rounds):
-        told = agreement.told(number)
-        dummies = {part.name: np.full(part.shape, max(part.least, 0.0), part.dtype) for part in told}
-        questions = []
-        for question in agreement.questions(number, dummies):
-            event, bound = multipliers[question.what], question.sensitivity(agreement.budget.neighbours)
-            questions.append(
-                {
-                    "what": question.what,
-                    "shape": list(question.shape),
-                    "sensitivity": bound,
-                    "noise_multiplier": event.noise_multiplier,
-                    "sampling_rate": getattr(event, "sampling_rate", None),
-                    "steps": mechanism.steps(question.what, bound),
-                }
-            )
-        zeros = {part.name: np.zeros(part.shape, part.dtype) for part in told}
-        ring, elements = agreement.ring(number), agreement.n_elements(number)
-        asked = Inquiry(number, agreement.digest, bytes(SEED_BYTES), zeros).encoded(agreement)
-        answered = Answer(number, np.zeros(elements, ring.dtype)).encoded(agreement)
-        rounds.append(
-            {
-                "stage": one.stage,
-                "ring_bytes": ring.n_bytes,
-                "elements": elements,
-                "bytes_down": len(asked) + OVERHEAD,
-                "bytes_up": len(answered) + OVERHEAD,
-                "told": [{**part._asdict(), "shape": list(part.shape)} for part in told],
-                "questions": questions,
-            }
-        )
-    return {
-        "digest": agreement.digest.hex(),
-        "configuration": agreement.method.configuration(),
-        "n_shares": agreement.crowd.n_shares,
-        "constants": agreement.script.constants(),
-        "events": [event.to_json() for event in agreement.events],
-        "rounds": rounds,
-    }
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address is of this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _agreement_of(content: Mapping[str, Any], catalogue: Items) -> Agreement:

@@ -20,7 +20,8 @@ from dpmf.errors import InvalidArgument, NotVerified
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.user import User
 from dpmf.federated.deploy.admission import Invitation, Invited
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.frames import Join, public_in_hello
 from dpmf.federated.deploy.identity import public_of
 from dpmf.privacy.ledger import Ledger

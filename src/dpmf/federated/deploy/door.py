@@ -15,7 +15,8 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmf.federated.deploy.admission import Admits
-from dpmf.federated.deploy.agreement_file import ROLES, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import ROLES
 from dpmf.federated.deploy.frames import Close, Join, Malformed, decoded, encoded, hello
 from dpmf.federated.deploy.metrics import Metrics
 

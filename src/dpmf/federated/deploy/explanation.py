@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.privacy.explain import guess
 
 

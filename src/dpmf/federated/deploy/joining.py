@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmf.errors import DpmfError
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, ROLES, THIRD_PARTY, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, ROLES, THIRD_PARTY
 from dpmf.federated.deploy.device import Device
 from dpmf.federated.deploy.frames import JOIN_PATH, MOST_CONTROL_BYTES, Close, Malformed, decoded
 from dpmf.federated.deploy.transport import Connection, Unreachable, connected

@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import admission_of
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.door import Limits
 from dpmf.federated.deploy.frames import JOIN_PATH, LINK_PATH, MOST_CONTROL_BYTES
 from dpmf.federated.deploy.identity import public_of
@@ -111,13 +112,17 @@ class Service:
         """Serve a connection of a participant."""
         host.opened(connection, now())
         try:
-            async for message in connection.messages():
-                if isinstance(message, str):
-                    host.text(connection, message, now())
-                else:
-                    host.binary(connection, message, now())
+            await _deliver(connection, host.text, host.binary)
         finally:
             host.closed(connection, now())
+
+    async def link(self, host: Host, connection: Connection) -> None:
+        """Serve the connection between the two servers, from either end."""
+        host.link_opened(connection, now())
+        try:
+            await _deliver(connection, host.link_text, host.link_binary)
+        finally:
+            host.link_closed(connection)
 
     def get_file(self, path: str) -> tuple[str, bytes] | None:
         """Return a public file."""
@@ -193,18 +198,7 @@ class ThirdPartyService(Service):
                 lambda outcome: self.over.set(),
             )  # fmt: skip
 
-            async def link(connection: Connection) -> None:
-                host.link_opened(connection, now())
-                try:
-                    async for message in connection.messages():
-                        if isinstance(message, str):
-                            host.link_text(connection, message, now())
-                        else:
-                            host.link_binary(connection, message, now())
-                finally:
-                    host.link_closed(connection)
-
-            async with self.running(host, link):
+            async with self.running(host, lambda connection: self.link(host, connection)):
                 await _first(self.stopping.wait(), self.over.wait())
                 if self.over.is_set():
                     await self._linger()
@@ -300,15 +294,7 @@ class RecommenderService(Service):
                 server = self.settings.file.servers[THIRD_PARTY]
                 async with connected(server, LINK_PATH, longest, _LINK_QUEUE) as connection:
                     wait = least
-                    host.link_opened(connection, now())
-                    try:
-                        async for message in connection.messages():
-                            if isinstance(message, str):
-                                host.link_text(connection, message, now())
-                            else:
-                                host.link_binary(connection, message, now())
-                    finally:
-                        host.link_closed(connection)
+                    await self.link(host, connection)
             except Unreachable as error:
                 log("third party unreachable", reason=str(error))
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
@@ -318,6 +304,19 @@ class RecommenderService(Service):
 def now() -> float:
     """Return the time that deadlines are measured by; it never goes back, and no date depends on it."""
     return time.monotonic()
+
+
+async def _deliver(
+    connection: Connection,
+    text: Callable[[Connection, str, float], None],
+    binary: Callable[[Connection, bytes, float], None],
+) -> None:
+    """Pass on what arrives, until the connection ends."""
+    async for message in connection.messages():
+        if isinstance(message, str):
+            text(connection, message, now())
+        else:
+            binary(connection, message, now())
 
 
 async def _tick(host: Host) -> None:

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.certified.third_party import ThirdParty
 from dpmf.federated.deploy.admission import Admits
-from dpmf.federated.deploy.agreement_file import RECOMMENDER, THIRD_PARTY, AgreementFile
+from dpmf.federated.deploy.agreement_file import AgreementFile
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
 from dpmf.federated.deploy.door import Door, Limits, Peer, admission_to
 from dpmf.federated.deploy.frames import Close, Malformed, decoded, encoded, hello, public_in_link
 from dpmf.federated.deploy.metrics import Metrics, log

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from dpmf.errors import DpmfError, InvalidArgument, MissingExtra
-from dpmf.federated.deploy.agreement_file import Server, is_loopback
+from dpmf.federated.deploy.agreement_parts import Server, is_loopback
 from dpmf.federated.deploy.door import Content
 from dpmf.federated.deploy.frames import MOST_CONTROL_BYTES, Close
 from dpmf.federated.deploy.metrics import log
