@@ -1,24 +1,22 @@
 """The certified protocol on loopback TLS: two servers in processes of their own, and many real clients.
 
     python benchmarks/federation.py run [--people 1000] [--items 1000] [--factors 8] [--rounds 6] [--processes 2]
-        [--leave 0.05] [--tolerate 0.1] [--kills 50] [--method als] [--head 100] [--folder DIR] [--seed 1]
+        [--leave 0.05] [--tolerate 0.1] [--misbehaving 50] [--method als] [--head 100] [--folder DIR] [--seed 1]
     python benchmarks/federation.py hostile [--people 1000] [--items 1000] [--factors 8] [--seed 1]
 
 `run` prints seconds per round (from the moment a round is opened until its sum is unmasked), bytes and processor time
-per person, and memory of the servers. With `--kills`, servers are ended with SIGKILL at random moments once everybody
-has joined, and started again. Ledgers are in --folder: on a disk every answer waits for it, with `/dev/shm` it does
-not. `hostile` measures how far one person who does not keep to the arithmetic moves a release, in one process, with the
-same noise either way.
+per person, and memory of the servers. With `--misbehaving`, some of the people are slow, silent, late, hostile or there
+twice (`federation_misbehaving.py`). Servers are killed in `federation_faults.py`. Ledgers are in --folder: on a disk
+every answer waits for it, with `/dev/shm` it does not. `hostile` measures how far one person who does not keep to the
+arithmetic moves a release, in one process, with the same noise either way.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
-import random
 import shutil
 import signal
 import socket
@@ -145,8 +143,8 @@ def start_crowd(deployment: Deployment, noise_seed: int | None = None) -> subpro
         [
             *_DPMF, "federate", "simulate-crowd", "--agreement", str(deployment.agreement), "--inviter-key",
             str(folder / "inviter" / "identity.pem"), "--folder", str(folder / "ledgers"), "--people",
-            str(asked.people), "--processes", str(asked.processes), "--leave", str(asked.leave), "--away",
-            str(asked.away), "--seed", str(asked.seed), "--json",
+            str(asked.people - asked.misbehaving), "--processes", str(asked.processes), "--leave", str(asked.leave),
+            "--away", str(asked.away), "--seed", str(asked.seed), "--json",
             *([] if noise_seed is None else ["--noise-seed", str(noise_seed)]),
         ],
         stdout=subprocess.PIPE,
@@ -164,37 +162,44 @@ def run(asked: argparse.Namespace) -> None:
         time.sleep(5)
         idle = {role: deployment.resident(role) for role in ROLES}
         crowd = start_crowd(deployment)
-        connected, killed = _accompany(deployment, crowd, asked)
+        others = _start_misbehaving(deployment) if asked.misbehaving else None
+        connected = _accompany(deployment, crowd)
         output = crowd.communicate()[0]
+        _print_report(deployment, json.loads(output or b"{}"), idle, connected, asked)
+        if others is not None:
+            with suppress(subprocess.TimeoutExpired):
+                print(f"misbehaving: {others.communicate(timeout=60)[0].decode().strip()}")
+            others.kill()
         for process in deployment.processes.values():
             process.wait(60)
-        _print_report(deployment, json.loads(output or b"{}"), idle, connected, killed, asked)
     finally:
+        for process in deployment.processes.values():
+            process.kill()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _accompany(
-    deployment: Deployment, crowd: subprocess.Popen[bytes], asked: argparse.Namespace
-) -> tuple[dict[str, int], int]:
-    """Watch, and kill servers at random moments, until the crowd has finished."""
-    chance, killed, most = random.Random(asked.seed), 0, 0
+def _start_misbehaving(deployment: Deployment) -> subprocess.Popen[bytes]:
+    """Start people who do not do what they should."""
+    folder, asked = deployment.folder, deployment.asked
+    program = Path(__file__).with_name("federation_misbehaving.py")
+    first, count = asked.people - asked.misbehaving, asked.misbehaving
+    words = [deployment.agreement, folder / "inviter" / "identity.pem", folder / "others", first, count]
+    return subprocess.Popen([sys.executable, str(program), *map(str, words)], stdout=subprocess.PIPE)
+
+
+def _accompany(deployment: Deployment, crowd: subprocess.Popen[bytes]) -> dict[str, int]:
+    """Watch until the crowd has finished; return the servers' memory when most people were connected."""
+    most = 0
     connected: dict[str, int] = {}
-    next_kill = math.inf
     while crowd.poll() is None:
         time.sleep(0.2)
         deployment.watch()
-        if not connected or most < asked.people:
+        if most < deployment.asked.people:
             count = deployment.participants("recommender")
             if count > most:
                 most, connected = count, {role: deployment.resident(role) for role in ROLES}
                 deployment.cpu_before = dict(deployment.cpu_seconds)
-            if most >= asked.people:
-                next_kill = time.monotonic() + chance.uniform(0, 2 * asked.kill_every)
-        if killed < asked.kills and time.monotonic() > next_kill:
-            deployment.kill(chance.choice(ROLES))
-            killed += 1
-            next_kill = time.monotonic() + chance.uniform(0.2, 2 * asked.kill_every)
-    return connected | {"people": most}, killed
+    return connected | {"people": most}
 
 
 def _print_report(
@@ -202,7 +207,6 @@ def _print_report(
     crowd: dict[str, Any],
     idle: dict[str, int],
     connected: dict[str, int],
-    killed: int,
     asked: argparse.Namespace,
 ) -> None:
     from importlib.metadata import version
@@ -217,7 +221,7 @@ def _print_report(
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors"
     print(f"{machine}, Python {platform.python_version()}, "
           f"websockets {version('websockets')}; {vars(asked)}")  # fmt: skip
-    print(f"outcome {outcomes}; {crowd.get('outcomes')}; {killed} kills; {len(closed)} rounds closed, "
+    print(f"outcome {outcomes}; {crowd.get('outcomes')}; {len(closed)} rounds closed, "
           f"{sum(one['event'] in ('round lost', 'round discarded') for one in asking)} lost or discarded")  # fmt: skip
     if seconds:
         print(f"seconds per round: median {statistics.median(seconds):.2f}, largest {max(seconds):.2f}, "
@@ -232,9 +236,8 @@ def _print_report(
         per = (connected.get(role, 0) - idle[role]) / max(connected["people"], 1)
         print(f"{role}: at most {deployment.most_resident[role] / 1e6:.0f} MB, idle {idle[role] / 1e6:.0f} MB, "
               f"{per / 1e3:.0f} KB per connection ({connected['people']} of {people})")  # fmt: skip
-        if not killed:
-            spent = deployment.cpu_seconds[role] - deployment.cpu_before[role]
-            print(f"{role}: {1e3 * spent / rounds / people:.2f} ms of processor time per person and round")
+        spent = deployment.cpu_seconds[role] - deployment.cpu_before[role]
+        print(f"{role}: {1e3 * spent / rounds / people:.2f} ms of processor time per person and round")
 
 
 def hostile(asked: argparse.Namespace) -> None:
@@ -306,12 +309,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "hostile"])
     for name, default in {
-        "people": 1000, "items": 1000, "factors": 8, "rounds": 6, "processes": 2, "kills": 0, "head": 100, "seed": 1,
+        "people": 1000, "items": 1000, "factors": 8, "rounds": 6, "processes": 2, "head": 100, "seed": 1,
+        "misbehaving": 0,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, number in {
-        "epsilon": 5.0, "leave": 0.0, "tolerate": 0.1, "away": 5.0, "kill-every": 3.0,
-        "round-seconds": 60.0,
+        "epsilon": 5.0, "leave": 0.0, "tolerate": 0.1, "away": 5.0, "round-seconds": 60.0,
     }.items():  # fmt: skip
         parser.add_argument(f"--{name}", type=float, default=number)
     parser.add_argument("--method", choices=["als", "ease"], default="als")

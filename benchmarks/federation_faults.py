@@ -7,7 +7,7 @@ Each run is a deployment on loopback TLS, two servers and everybody's clients in
 may be missing. A quarter of the kills come at any time after the last one, while people may still be connecting; the
 others just after a round was opened. At the end of each run is checked, or the program fails:
 
-- the run ended, and its release verifies;
+- the run ended, and its release verifies; or a sum of the first stage was lost, and everybody heard that it failed;
 - factors and biases are, bit for bit, those of `simulate_certified` with the same noise, in which the rounds that the
   recommender logged as discarded are discarded: so every sum was right, and no noise was drawn twice;
 - everybody answered each round once at most, by their devices' count and by their ledgers;
@@ -101,22 +101,27 @@ def _checked(deployment: Deployment, crowd: dict[str, Any]) -> Counter[str]:
 
     people, asking = deployment.asked.people, deployment.events("recommender")
     agreement = AgreementFile.read(deployment.agreement)
-    rounds = len(agreement.content["computed"]["rounds"])
-    assert crowd["outcomes"] == {"finished": people}, crowd
+    computed = agreement.content["computed"]["rounds"]
+    rounds = len(computed)
     discarded = {one["round"] for one in asking if one["event"] == "round discarded"}
     summed = [one["round"] for one in deployment.events("third-party") if one["event"] == "round closed"]
     assert len(summed) == len(set(summed)), "the third party closed a round twice"
+    for own in sorted((deployment.folder / "ledgers").iterdir()):
+        (entry,) = Ledger(own / "ledger.json").entries()
+        assert entry.started <= rounds
+    assert crowd["answered"] <= people * rounds
+    counts = Counter({"rounds": len(summed), "discarded": len(discarded), "answers": crowd["answered"]})
+    counts["given again"] = crowd["said_again"]
+    if any(computed[number]["stage"] == 0 for number in discarded):  # nothing can be learnt without it
+        assert crowd["outcomes"] == {"failed": people}, crowd
+        return counts + Counter({"runs that ended in the first stage": 1})
+    assert crowd["outcomes"] == {"finished": people}, crowd
     release = Release.load(deployment.folder / "recommender state" / "release")
     assert verify_release(release).ok
     expected = _simulated(deployment, discarded)
     assert np.array_equal(release.item_factors, expected.item_factors), "a sum was wrong, or noise was drawn twice"
     assert np.array_equal(release.item_biases, expected.item_biases), "a sum was wrong, or noise was drawn twice"
-    assert crowd["answered"] <= people * rounds
-    for own in sorted((deployment.folder / "ledgers").iterdir()):
-        (entry,) = Ledger(own / "ledger.json").entries()
-        assert entry.started <= rounds
-    again = crowd["said_again"]
-    return Counter({"rounds": rounds, "discarded": len(discarded), "answers": crowd["answered"], "said again": again})
+    return counts + Counter({"releases compared": 1})
 
 
 def _simulated(deployment: Deployment, discarded: set[int]) -> Any:
@@ -158,7 +163,7 @@ def main() -> None:
     asked = parser.parse_args()
     fixed: dict[str, Any] = {
         "epsilon": 5.0, "leave": 0.0, "away": 5.0, "tolerate": 0.0, "method": "als", "head": 0, "processes": 1,
-        "round_seconds": 120.0,
+        "round_seconds": 120.0, "misbehaving": 0,
     }  # fmt: skip
     asked = argparse.Namespace(**vars(asked), **fixed)
     total: Counter[str] = Counter()

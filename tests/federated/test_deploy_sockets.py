@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dpmf.engine.journal import locked
+from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import invite_many
 from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
@@ -32,6 +34,20 @@ def free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
+
+
+def test_a_second_process_on_the_same_folder_disturbs_nobody(tmp_path: Path) -> None:
+    ratings = some_people(5, 10)
+    agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), ratings.catalogue, ratings.scale, n_users=5)
+    ports = free_ports(2)
+    file = signed_file(agreement, (f"ws://127.0.0.1:{ports[0]}", f"ws://127.0.0.1:{ports[1]}"))
+    heard: list[int] = []
+    for role, kind in ((RECOMMENDER, RecommenderService), (THIRD_PARTY, ThirdPartyService)):
+        where = Listening("127.0.0.1", ports[0])
+        settings = ServiceSettings(file, catalogue_bytes(ratings.catalogue), KEYS[role], tmp_path / role, where)
+        with locked(tmp_path / role), pytest.raises(InvalidArgument, match="another process"):
+            asyncio.run(kind(settings, heard.append).run())
+    assert not heard
 
 
 def test_a_run_over_tls_on_loopback(tmp_path: Path) -> None:

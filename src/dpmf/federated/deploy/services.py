@@ -19,7 +19,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dpmf.errors import DpmfError, InvalidArgument
+from dpmf.engine.journal import locked
+from dpmf.errors import BudgetExceeded, DpmfError, InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import admission_of
 from dpmf.federated.deploy.agreement_file import AgreementFile
@@ -214,6 +215,12 @@ class RecommenderService(Service):
 
     async def run(self) -> Release | None:
         """Serve until the run is over, or until stopped; return the release if there is one."""
+        with locked(
+            self.settings.folder
+        ):  # before anybody is connected to: a second process would take over the session
+            return await self._run()
+
+    async def _run(self) -> Release | None:
         settings, loop = self.settings, asyncio.get_running_loop()
         admits = admission_of(settings.file, settings.admitted)
         host = RecommenderHost(
@@ -253,7 +260,7 @@ class RecommenderService(Service):
         async with self.running(host, None):
             linking = asyncio.create_task(self._link(host))
             release: Release | None = None
-            outcome = "failed"
+            outcome = ""  # if something else goes wrong, the run can be continued
             try:
                 release = self._finished()
                 if release is None:
@@ -263,8 +270,11 @@ class RecommenderService(Service):
                 self._release, outcome = settings.folder / "release", "finished"
             except Stopped:
                 return None
+            except BudgetExceeded:
+                outcome = "failed"
+                raise
             finally:
-                if not self.stopping.is_set():
+                if outcome and not self.stopping.is_set():
                     host.finish(outcome)
                     log("over", outcome=outcome)
                     await self._linger()
