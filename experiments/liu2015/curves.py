@@ -122,7 +122,7 @@ def _predictor(chain: Chain, test: Ratings, n_threads: int) -> Callable[[], NDAr
 
     def predict() -> NDArray[np.float64]:
         run_tasks(work, -(-len(test) // _PAIRS_PER_TASK), n_threads)
-        return chain.density.centre + state.unit * predicted.astype(np.float64)
+        return chain.sampler.density.centre + state.unit * predicted.astype(np.float64)
 
     return predict
 

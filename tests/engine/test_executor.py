@@ -20,7 +20,8 @@ from dpmf.engine.grid import BlockGrid
 from dpmf.engine.local import StreamingExecutor, ThreadExecutor
 from dpmf.engine.schedule import Place, tier_at
 from dpmf.methods.sgd.descent import Descent
-from dpmf.methods.sgld.chain import Chain, Density
+from dpmf.methods.sgld.chain import Chain
+from dpmf.methods.sgld.sampler import Density
 from dpmf.ratings import Ratings
 from dpmf.ratings.synthetic import make
 

@@ -17,7 +17,7 @@ from scipy import stats
 from dpmf.engine.factors import factor_rows
 from dpmf.kernels.normals import normal_table
 from dpmf.kernels.sgld import Dynamics, Side, drawn_per_row, settle, sgld_block
-from dpmf.methods.sgld.chain import PARTS
+from dpmf.methods.sgld.sampler import PARTS
 from dpmf.streams import mix, stream_key
 
 SIGNIFICANCE = 1e-3

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpmf.engine.cluster import Call, Ray, WorkerLost
+from dpmf.engine.cluster import Abandoned, Call, Ray, WorkerLost
+from dpmf.engine.ray_host import Mail, Tag
+
+MEETING = 1, 1
 
 
 class Pretence:
@@ -47,6 +51,31 @@ class Pretence:
                 except WorkerLost:
                     continue
 
+    def together(self, method: str, *arguments: Any) -> list[Any]:
+        mails = [Mail() for _ in self._objects]
+        first, self.n_calls = self.n_calls, self.n_calls + len(mails)
+
+        def work(worker: int) -> Any:
+            post = Post(mails, worker, first + worker if first + worker in self._losses else None)
+            try:
+                result = _sent(getattr(self._objects[worker], method)(post, *_sent(arguments)))
+                post.lose()
+                return result
+            except BaseException as why:
+                for mail in mails:
+                    mail.abandon(MEETING, Abandoned(str(why)))
+                raise
+
+        with ThreadPoolExecutor(len(mails)) as pool:
+            running = [pool.submit(work, worker) for worker in range(len(mails))]
+        errors = [one.exception() for one in running]
+        for worker, error in enumerate(errors):
+            if isinstance(error, WorkerLost):
+                self._objects[worker] = self._made(worker)
+        for error in sorted(filter(None, errors), key=lambda error: isinstance(error, Abandoned)):
+            raise error
+        return [one.result() for one in running]
+
     def carry_out(self, calls: Sequence[Call]) -> list[Any]:
         results: dict[Call, Any] = {}
         for call in calls:
@@ -61,6 +90,27 @@ class Pretence:
             self._objects[worker] = self._made(worker)
             raise WorkerLost("its process ended")
         return result
+
+
+class Post:
+    """Post between workers; one that is to be lost is lost after a few things that it sent, or at the end."""
+
+    def __init__(self, mails: Sequence[Mail], own: int, loss: int | None) -> None:
+        self._mails, self._own, self._loss = mails, own, loss
+        self._left = -1 if loss is None else loss % 7
+
+    def send(self, worker: int, tag: Tag, content: Any) -> None:
+        if self._left == 0:
+            self.lose()
+        self._left -= 1
+        self._mails[worker].put(MEETING, tag, _sent(content))
+
+    def receive(self, tag: Tag) -> Any:
+        return self._mails[self._own].take(MEETING, tag)
+
+    def lose(self) -> None:
+        if self._loss is not None:
+            raise WorkerLost("its process ended")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dpmf.methods.certified import run
 from dpmf.ratings.trim import trimmed
 
 from .cases import ALL, CERTIFIED, RATINGS, Case, bits, label_of, release_bits
+from .clusters import Pretended
 from .watch import Apart, Record, Watch
 
 certified = pytest.mark.parametrize("case", CERTIFIED, ids=label_of)
@@ -93,6 +94,15 @@ def test_without_a_certificate_ratings_on_disk_give_the_same_bits_or_are_refused
         return
     changes = case.seeded(4)
     assert bits(case.fit(stored, changes, n_threads=2)) == bits(case.fit(RATINGS, changes, n_threads=1))
+
+
+@others
+def test_without_a_certificate_a_cluster_gives_the_same_bits_or_refuses(case: Case, stored: StoredRatings) -> None:
+    if not case.configured().spreads:
+        with pytest.raises(InvalidArgument, match=f"{case.method} cannot run on a cluster here"):
+            case.fit(stored, executor=Pretended(n=1))
+        return
+    assert release_bits(case.fit(stored, executor=Pretended(n=1))) == release_bits(case.fit(RATINGS, n_threads=1))
 
 
 @pytest.mark.parametrize("case", ALL, ids=label_of)

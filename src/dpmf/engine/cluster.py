@@ -31,6 +31,30 @@ class WorkerLost(DpmfError):
     """A worker was lost with the state that it had; another has taken its place, with none."""
 
 
+class Abandoned(DpmfError):
+    """What objects on workers did together is given up, because one of them failed or was lost."""
+
+
+class Post(Protocol):
+    """How objects on workers send each other what they need, while they do something together."""
+
+    def send(self, worker: int, tag: tuple[str, int, int], content: Any) -> None:
+        """Send something to a worker, without waiting for it to arrive; it must not change any more.
+
+        Args:
+            worker: whose object receives it.
+            tag: tells it from everything else that is sent there meanwhile.
+            content: which can be pickled.
+        """
+
+    def receive(self, tag: tuple[str, int, int]) -> Any:
+        """Wait for what has this tag, and return it; arrays in it may be read only.
+
+        Raises:
+            Abandoned: another object failed, or was lost.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """One call of a method of a worker's object.
@@ -55,6 +79,15 @@ class Team(Protocol):
         """Yield what a method of every object returns, in the order in which they are done.
 
         For objects that always give the same answer: one that is lost is made again, and asked again.
+        """
+
+    def together(self, method: str, *arguments: Any) -> list[Any]:
+        """Return what a method of every object returns, in the order of workers; all of them run it at the same time.
+
+        The method is given a `Post` before the arguments.
+
+        Raises:
+            WorkerLost: a worker was lost. Its object was made again; what the others have done is undefined.
         """
 
     def carry_out(self, calls: Sequence[Call]) -> list[Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -50,15 +51,17 @@ class Portion:
     Args:
         folder: of the blocks.
         fingerprint: of their ratings.
-        first, last: strips first..last-1.
+        starts: the first strip of each worker, and the end.
+        worker: which of them this is.
         start: of the method.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, first: int, last: int, start: Start) -> None:
+    def __init__(self, folder: Path, fingerprint: str, starts: Sequence[int], worker: int, start: Start) -> None:
         check_there(folder, (folder / "layout.json").is_file())
         self._blocks = BlockFile.open(folder)
         check_same(folder, self._blocks.fingerprint(), fingerprint)
-        self._own, self._start = range(first, last), start
+        self._starts, self._worker = starts, worker
+        self._own, self._start = range(starts[worker], starts[worker + 1]), start
         self._strips: dict[int, State] = {}
         self._tiers: dict[int, State] = {}
 
@@ -71,6 +74,10 @@ class Portion:
         """Return a tier that is here."""
         return self._tiers[tier]
 
+    def held(self, first_tier: int) -> list[int]:
+        """Return the tiers that are here when strip 0 has one, between epochs."""
+        return [(strip + first_tier) % self._starts[-1] for strip in self._own]
+
     def save(self, folder: Path) -> dict[str, str]:
         """Write the state of strips and tiers to a folder, and return checksums by file."""
         if not folder.is_dir():
@@ -78,8 +85,7 @@ class Portion:
                 f"{folder.parent} is not on {platform.node()}: keep checkpoints on a disk that all nodes share"
             )
         checksums = {}
-        parts = [(_file_of("strip", one), state) for one, state in self._strips.items()]
-        for name, state in [*parts, *((_file_of("tier", one), state) for one, state in self._tiers.items())]:
+        for name, state in self._files():
             write_tensors(folder / name, _named(state))
             with (folder / name).open("rb+") as file:
                 os.fsync(file.fileno())
@@ -89,16 +95,24 @@ class Portion:
     def load(self, folder: Path, checksums: Mapping[str, str]) -> None:
         """Set the state from a folder, with the tiers that have the numbers of the own strips."""
         self.begin()
-        for what, states in (("strip", self._strips), ("tier", self._tiers)):
+        for name, state in self._files():
+            path = folder / name
+            if not path.is_file() or sha256_of(path) != checksums.get(name):
+                raise DamagedFile(
+                    f"{path} is damaged, or not on {platform.node()}: keep checkpoints on a disk that all nodes "
+                    "share, or start over"
+                )
+            tensors = _named(state)
+            read_tensors(path, list(tensors), tensors)
+
+    def _kept(self) -> dict[str, dict[int, State]]:
+        """Return all that a snapshot has of this worker, by kind and number."""
+        return {"strip": self._strips, "tier": self._tiers}
+
+    def _files(self) -> Iterator[tuple[str, State]]:
+        for kind, states in self._kept().items():
             for number, state in states.items():
-                path = folder / _file_of(what, number)
-                if not path.is_file() or sha256_of(path) != checksums.get(path.name):
-                    raise DamagedFile(
-                        f"{path} is damaged, or not on {platform.node()}: keep checkpoints on a disk that all nodes "
-                        "share, or start over"
-                    )
-                tensors = _named(state)
-                read_tensors(path, list(tensors), tensors)
+                yield f"{kind}-{number:04d}.safetensors", state
 
 
 class Portions:
@@ -133,11 +147,8 @@ class Portions:
 
     def tiers(self) -> list[State]:
         """Return the state of all tiers."""
-        owners = [self._owner(tier - self._first_tier) for tier in range(self._size)]
+        owners = [owner_of(tier - self._first_tier, self._starts) for tier in range(self._size)]
         return self._team.carry_out([Call(owner, "tier", (tier,), True) for tier, owner in enumerate(owners)])
-
-    def _owner(self, strip: int) -> int:
-        return int(np.searchsorted(self._starts, strip % self._size, "right")) - 1
 
     def _everywhere(self, method: str, *arguments: Any) -> list[Any]:
         return self._team.carry_out([Call(worker, method, arguments, True) for worker in range(self._n_workers)])
@@ -158,9 +169,32 @@ def starts_of(size: int, n_workers: int) -> list[int]:
     return starts
 
 
+def owner_of(strip: int, starts: Sequence[int]) -> int:
+    """Return the worker of a strip, numbered modulo their number.
+
+    >>> owner_of(3, [0, 3, 5, 8]), owner_of(-1, [0, 3, 5, 8])
+    (1, 2)
+    """
+    return bisect_right(starts, strip % starts[-1]) - 1
+
+
 def own_copy(state: State) -> State:
     """Return a copy of what arrived, which may only be read: one that may be written to, rows laid out for kernels."""
     return state._make(map(_copied, state))
+
+
+def writable(content: Any) -> Any:
+    """Return constants that arrived, arrays that may only be read copied: kernels are compiled for those that may not.
+
+    >>> writable((1, np.broadcast_to(2.0, (3,))))
+    (1, array([2., 2., 2.]))
+    """
+    if isinstance(content, np.ndarray):
+        return content if content.flags.writeable else np.array(content)
+    if isinstance(content, tuple):
+        parts = map(writable, content)
+        return content._make(parts) if hasattr(content, "_make") else tuple(parts)
+    return content
 
 
 def _copied(array: NDArray[Any]) -> NDArray[Any]:
@@ -169,10 +203,6 @@ def _copied(array: NDArray[Any]) -> NDArray[Any]:
     rows = factor_rows(*array.shape).view(array.dtype)
     rows[...] = array
     return rows
-
-
-def _file_of(what: str, number: int) -> str:
-    return f"{what}-{number:04d}.safetensors"
 
 
 def _named(state: State) -> dict[str, NDArray[Any]]:

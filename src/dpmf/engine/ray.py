@@ -11,17 +11,14 @@ import contextlib
 import importlib
 import logging
 import os
-import platform
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from dpmf.engine.checkpoints import machine_identity
 from dpmf.engine.cluster import Call, Ray, WorkerLost
 from dpmf.engine.ray_connect import attach, own_cluster
+from dpmf.engine.ray_host import POST, Host, Meeting, about
 from dpmf.engine.threads import available_cpus
 from dpmf.errors import DpmfError, MissingExtra
 
@@ -35,46 +32,12 @@ _ROOM = {"cpus": "CPU", "memory": "memory", "object_store_memory": "object_store
 _FOR_NUMBA = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # what kernels are compiled for, wherever they run
 
 
-class Host:
-    """What runs in the process of a worker: objects by key, and their methods."""
-
-    def __init__(self) -> None:
-        self._objects: dict[int, Any] = {}
-
-    def about(self) -> dict[str, str]:
-        """Return what results depend on here."""
-        return _about()
-
-    def node(self) -> str:
-        """Return the name of this machine."""
-        return platform.node()
-
-    def process(self) -> int:
-        """Return the id of this process."""
-        return os.getpid()
-
-    def make(self, key: int, make: Callable[..., Any], *arguments: Any) -> None:
-        """Make an object."""
-        self._objects[key] = make(*arguments)
-
-    def drop(self, key: int) -> None:
-        """Drop an object."""
-        self._objects.pop(key, None)
-
-    def call(self, key: int, method: str, *arguments: Any) -> Any:
-        """Return what a method of an object returns."""
-        return getattr(self._objects[key], method)(*arguments)
-
-
-def _about() -> dict[str, str]:
-    return {**machine_identity(), "numpy": np.__version__, "python": ".".join(platform.python_version_tuple()[:2])}
-
-
 class RayTeam:
     """Objects on the workers of a Ray cluster, as `dpmf.engine.cluster.Team` says."""
 
     def __init__(self, cluster: RayCluster, key: int, make: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self._cluster, self._key, self._make, self._arguments = cluster, key, make, arguments
+        self._n_meetings = 0
 
     def ask(self, method: str, *arguments: Any) -> Iterator[Any]:
         """Yield what a method of every object returns, in the order in which they are done."""
@@ -135,6 +98,25 @@ class RayTeam:
             self._cluster.repair(str(why))
             raise
 
+    def together(self, method: str, *arguments: Any) -> list[Any]:
+        """Return what a method of every object returns, in the order of workers; all run it at the same time."""
+        cluster = self._cluster
+        self._n_meetings += 1
+        meeting, hosts = (self._key, self._n_meetings), list(cluster.hosts)
+        shared = [cluster.ray.put(one) for one in (hosts, *arguments)]
+        calls = [host.meet.remote(meeting, method, *shared) for host in hosts]
+        waiting = list(calls)
+        try:
+            while waiting:
+                done, waiting = cluster.ray.wait(waiting)
+                cluster.get(done[0])
+        except Exception as why:
+            cluster.end_meeting(meeting, calls)
+            if isinstance(why, WorkerLost):
+                cluster.repair(str(why))
+            raise
+        return [cluster.get(one) for one in calls]
+
     def make(self, worker: int) -> Any:
         """Let a worker make its object, and return what to wait for."""
         arguments = self._arguments[worker]
@@ -156,7 +138,7 @@ class RayCluster:
         self._patience = settings.patience
         environment = {name: os.environ[name] for name in _FOR_NUMBA if name in os.environ}
         options = {"runtime_env": {"env_vars": environment}} if environment and not settings.is_local else {}
-        self._actor = ray.remote(Host).options(
+        self._actor = ray.remote(concurrency_groups={POST: 1})(Host).options(
             num_cpus=cpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD", **options
         )
         self._teams: dict[int, RayTeam] = {}
@@ -226,6 +208,12 @@ class RayCluster:
                 ) from None
             raise WorkerLost(_reason(error)) from None
 
+    def end_meeting(self, meeting: Meeting, calls: Sequence[Any]) -> None:
+        """Let workers give up what they do together, and wait until they have."""
+        for host in self.hosts:
+            host.abandon.options(concurrency_group=POST).remote(meeting)
+        self.ray.wait(list(calls), num_returns=len(calls), timeout=self._patience)
+
     def repair(self, why: str) -> None:
         """Replace the workers that were lost."""
         for worker, host in enumerate(self.hosts):
@@ -259,7 +247,7 @@ class RayCluster:
                 f"{situation} no node with room for worker {worker + 1} of {self.n_workers} within "
                 f"{self._patience:g} seconds: add a node, use fewer workers or threads, or wait for other jobs to end"
             ) from None
-        check_alike(theirs, _about(), f"worker {worker + 1} on {node}")
+        check_alike(theirs, about(), f"worker {worker + 1} on {node}")
 
     def stop(self) -> None:
         """End all workers."""

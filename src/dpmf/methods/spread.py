@@ -6,9 +6,9 @@ lost, all go back to the newest snapshot, or to the start where there is none, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from dpmf.engine.checkpoints import Snapshots
 from dpmf.engine.cluster import WorkerLost
@@ -20,6 +20,16 @@ from dpmf.model import EpochRecord
 _MOST_LOSSES = 20  # without an epoch in between that got further than any before
 
 
+class Progress(Protocol):
+    """What whoever leads a run has to remember of it, beside its history."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return it in JSON values."""
+
+    def restore(self, facts: Mapping[str, Any] | None) -> None:
+        """Return to these facts, or to the start without any; KeyError, TypeError or ValueError if they are damaged."""
+
+
 class SpreadRun:
     """The epochs of a run.
 
@@ -28,6 +38,7 @@ class SpreadRun:
         snapshots: of the run, if any.
         n_epochs: how many there are.
         advance: carries out the epoch of a number, from 1, and returns its record.
+        progress: what else has to be remembered, if anything.
     """
 
     def __init__(
@@ -36,16 +47,17 @@ class SpreadRun:
         snapshots: Snapshots | None,
         n_epochs: int,
         advance: Callable[[int], EpochRecord],
+        progress: Progress | None = None,
     ) -> None:
         self._portions, self._snapshots = portions, snapshots
-        self._n_epochs, self._carry_out_epoch = n_epochs, advance
+        self._n_epochs, self._carry_out_epoch, self._progress = n_epochs, advance, progress
         self._history: list[EpochRecord] = []
 
     def carry_out(self, callbacks: tuple[Callback, ...]) -> tuple[EpochRecord, ...]:
         """Carry out all epochs, and return a record of each."""
-        self._steadily(self._restore)
+        self.steadily(self._restore)
         while len(self._history) < self._n_epochs:
-            self._steadily(self._advance)
+            self.steadily(self._advance)
             stops = [callback(self._history[-1]) is True for callback in callbacks]  # every one is called
             if any(stops):
                 break
@@ -54,10 +66,10 @@ class SpreadRun:
     def tiers(self) -> list[State]:
         """Return the state of all tiers."""
         found: list[State] = []
-        self._steadily(lambda: found.extend(self._portions.tiers()))
+        self.steadily(lambda: found.extend(self._portions.tiers()))
         return found
 
-    def _steadily(self, work: Callable[[], object]) -> None:
+    def steadily(self, work: Callable[[], object]) -> None:
         """Do something that needs all workers; if one is lost, let all return to where the run is, and repeat it."""
         reached, losses, lost = len(self._history), 0, False
         while True:
@@ -82,11 +94,15 @@ class SpreadRun:
         if found is None:
             self._portions.begin()
             self._history = []
+            if self._progress is not None:
+                self._progress.restore(None)
             return
         try:
             self._history = [EpochRecord(**record) for record in found.facts["history"]]
             if len(self._history) != found.epoch:
                 raise ValueError(f"{len(self._history)} records of {found.epoch} epochs")
+            if self._progress is not None:
+                self._progress.restore(found.facts)
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"the checkpoint of epoch {found.epoch} is damaged: {error}") from None
         self._portions.load(found.folder, found.checksums)
@@ -96,6 +112,7 @@ class SpreadRun:
         epoch, snapshots = len(self._history) + 1, self._snapshots
         history = [*self._history, self._carry_out_epoch(epoch)]
         if snapshots is not None and (snapshots.is_due(epoch) or epoch == self._n_epochs):
-            facts: dict[str, Any] = {"history": [asdict(one) for one in history]}
+            more = {} if self._progress is None else self._progress.facts()
+            facts: dict[str, Any] = {"history": [asdict(one) for one in history], **more}
             snapshots.save_parts(epoch, self._portions.save, facts)
         self._history = history

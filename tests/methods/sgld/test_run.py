@@ -136,10 +136,10 @@ def test_nothing_waits_so_long_that_the_busiest_row_would_show_it(ratings: Ratin
         chain = method.chain_on(*prepared, Resources(1))
     busiest = int(np.bincount(ratings.items).max())
     for rate in (1e-4, 0.01, 0.1):
-        waiting = chain.patience(rate)
+        waiting = chain.sampler.patience(rate)
         assert waiting <= len(ratings) / 256
         assert waiting * busiest / len(ratings) * rate <= 0.1  # of the time in which its ratings pull it back
-    assert chain.patience(1e-4) == len(ratings) // 256
+    assert chain.sampler.patience(1e-4) == len(ratings) // 256
 
 
 @pytest.mark.parametrize("learning_rate", [1.5, 5.0])

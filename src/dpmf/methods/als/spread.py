@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +96,7 @@ class Sides(Portion):
     """Strips of users and tiers of items on a worker, with the ratings of both.
 
     Args:
-        folder, fingerprint, first, last, start: as those of `Portion`.
+        folder, fingerprint, starts, worker, start: as those of `Portion`.
         problem: what is minimised.
         confidence: makes weights of observations from what is rated; None for ratings.
         n_threads: how many threads to use.
@@ -106,14 +106,14 @@ class Sides(Portion):
         self,
         folder: Path,
         fingerprint: str,
-        first: int,
-        last: int,
+        starts: Sequence[int],
+        worker: int,
         start: Beginning,
         problem: Problem,
         confidence: Confidence | None,
         n_threads: int,
     ) -> None:
-        super().__init__(folder, fingerprint, first, last, start)
+        super().__init__(folder, fingerprint, starts, worker, start)
         self._n_factors, self._problem, self._n_threads = start.n_factors, problem, n_threads
         blocks = self._blocks
         every = range(blocks.size)
@@ -193,7 +193,7 @@ def train_on(
     what = beginning, problem, confidence, cluster.n_threads
     same = {"name": "als", **configuration, "stored": "in parts"}
     with (
-        cluster.team(Sides, [(*own, first, last, *what) for first, last in pairwise(starts)]) as team,
+        cluster.team(Sides, [(*own, starts, worker, *what) for worker in range(n_workers)]) as team,
         snapshots_of(options.checkpoint, same, ratings, blocks.fingerprint) as snapshots,
     ):
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class DescentStart:
-    """How descent begins on a worker, as `dpmf.engine.spread.Start` says.
+    """How descent begins on a worker, as `dpmf.engine.portions.Start` says.
 
     Attributes:
         user_keys: of the worker's own users, in the grid's numbering.
@@ -81,15 +81,18 @@ class DescentStart:
         V = self._drawn("item factors", self.item_keys[rows], blocks.item_counts[blocks.layout.item_order[rows]])
         return ItemTier(packed_rows(V) if self.packed else V, np.zeros(len(V), np.float32))
 
-    def visit(self, block: Block, strip: UserStrip, tier: ItemTier, constants: Constants, place: Place) -> float:
-        """Visit the ratings of a block once; return the sum of squared errors."""
-        return visit_block(block, strip, tier, constants, place)
-
     def _drawn(self, what: str, keys: NDArray[np.uint64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
         rows = factor_rows(len(keys), self.n_factors, row_multiple(self.packed))
         fill_randomly(stream_key(self.seed, what), keys, self.n_factors, self.sd, rows)
         rows[counts == 0] = 0
         return rows
+
+
+class DescentStrips(Strips):
+    """Strips of users on a worker, and the tiers that are there at the moment."""
+
+    def _visit(self, block: Block, strip: UserStrip, tier: ItemTier, constants: Constants, place: Place) -> float:
+        return visit_block(block, strip, tier, constants, place)
 
 
 class Found(NamedTuple):
@@ -137,15 +140,20 @@ def descend_on(
 @contextlib.contextmanager
 def _grid_on(cluster: Cluster, ratings: StoredRatings, method: SGD, sd: float) -> Iterator[SpreadGrid]:
     """Yield the block grid on the workers of a cluster."""
-    blocks, n_workers = ratings.blocks, cluster.n_workers
-    layout, starts = blocks.layout, starts_of(blocks.size, n_workers)
+    blocks, starts = ratings.blocks, starts_of(ratings.blocks.size, cluster.n_workers)
+    beginnings = beginnings_on(ratings, starts, method.n_factors, sd, method.seed, packed=method.storage == "bfloat16")
+    where = blocks.folder.absolute(), blocks.fingerprint(), starts
+    arguments = [(*where, worker, start, cluster.n_threads) for worker, start in enumerate(beginnings)]
+    with cluster.team(DescentStrips, arguments) as team:
+        yield SpreadGrid(team, starts)
+
+
+def beginnings_on(
+    ratings: StoredRatings, starts: Sequence[int], n_factors: int, sd: float, seed: int, *, packed: bool = False
+) -> list[DescentStart]:
+    """Return how descent begins on each worker, given the first strip of each, and the end."""
+    layout = ratings.blocks.layout
     user_keys = ratings.user_ids.keys[layout.user_order]
     item_keys = ratings.catalogue.ids.keys[layout.item_order]
-    packed = method.storage == "bfloat16"
-    arguments = []
-    for first, last in pairwise(starts):
-        users = slice(layout.strip_starts[first], layout.strip_starts[last])
-        start = DescentStart(user_keys[users], int(users.start), item_keys, method.n_factors, sd, method.seed, packed)
-        arguments.append((blocks.folder.absolute(), blocks.fingerprint(), first, last, start, cluster.n_threads))
-    with cluster.team(Strips, arguments) as team:
-        yield SpreadGrid(team, starts)
+    users = [slice(layout.strip_starts[first], layout.strip_starts[last]) for first, last in pairwise(starts)]
+    return [DescentStart(user_keys[those], int(those.start), item_keys, n_factors, sd, seed, packed) for those in users]

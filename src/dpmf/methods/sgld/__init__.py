@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpmf.engine.executor import Executor
 from dpmf.engine.resources import Resources
-from dpmf.engine.store import AnyRatings, counts_of
+from dpmf.engine.store import AnyRatings, StoredRatings, counts_of
 from dpmf.errors import InvalidArgument
 from dpmf.methods.base import RunOptions, Section, settings_of
 from dpmf.methods.certified.personal import personal_epsilons
@@ -174,9 +174,19 @@ class SGLD(SteppingMethod):
             )
         return settings
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it can run on the workers of a cluster: not with the claim, whose cap needs everybody's ratings."""
+        return self.kind != "paper"
+
     def _train(self, ratings: AnyRatings, options: RunOptions) -> Model:
         if self.kind == "certified":
             return self.certify(ratings, options)
+        if options.cluster is not None:
+            from dpmf.methods.sgld.spread import sampled_on
+
+            assert isinstance(ratings, StoredRatings)
+            return sampled_on(self, ratings, options, options.cluster)
         return fit_sampled(self, ratings, options)
 
     def public_half(self, catalogue: Items, scale: Scale, crowd: Crowd | None = None) -> PublicSteps:

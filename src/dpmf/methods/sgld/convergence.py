@@ -133,7 +133,7 @@ def _trace(method: SGLD, chain: Chain, ratings: Ratings, executor: Executor) -> 
         state = chain.state
         U, V = state.U[users].astype(np.float64), state.V[items].astype(np.float64)
         centred = U @ V.T + state.b[users].astype(np.float64)[:, None] + state.c[items]
-        trace.append(chain.density.centre + state.unit * centred.ravel())
+        trace.append(chain.sampler.density.centre + state.unit * centred.ravel())
     return np.array(trace)
 
 

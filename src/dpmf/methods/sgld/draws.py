@@ -30,9 +30,10 @@ from dpmf.engine.store import StoredRatings, counts_of
 from dpmf.engine.tensorfile import Tensor
 from dpmf.methods.foldin import folded
 from dpmf.methods.sgd.descent import Descent
-from dpmf.methods.sgld.chain import Chain, Density
+from dpmf.methods.sgld.chain import Chain
 from dpmf.methods.sgld.claim import Bound
 from dpmf.methods.sgld.defaults import ChainSettings
+from dpmf.methods.sgld.sampler import Density, Sampler
 from dpmf.methods.units import unit_of
 from dpmf.model import EpochRecord, Model, Release, Ridge
 from dpmf.privacy import Guarantee
@@ -40,7 +41,7 @@ from dpmf.ratings import Ratings
 
 BIAS_PRIOR = 1.0  # a standard deviation of 0.7
 _FAR = 1e30  # no limit to predictions
-_START_SD = 0.1  # of factors, where the precision of the priors is learnt
+START_SD = 0.1  # of factors, where the precision of the priors is learnt
 
 Array = NDArray[np.float64]
 
@@ -72,12 +73,12 @@ def start_chain(
     else:
         grid = BlockGrid.build(ratings, n_threads=resources.n_threads)
     # A private run learns little, so it starts from a draw of the prior and has nothing to unlearn.
-    sd = _START_SD if bound is None else math.sqrt(temperature / (2 * prior))
+    sd = START_SD if bound is None else math.sqrt(temperature / (2 * prior))
     keys, folder = (ratings.user_ids.keys, ratings.catalogue.ids.keys), resources.user_folder
     K = settings.n_factors
     state = Descent.start(grid, *keys, n_factors=K, sd=sd, unit=unit, seed=seed, user_folder=folder)
     if bound is None:
-        density = Density(grid.mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
+        density = plain_density(grid.mean, temperature)
     else:
         reach = (scale.hi - scale.lo) / 2 + bound.kappa
         limits = -reach / unit, reach / unit
@@ -92,6 +93,11 @@ def start_chain(
         noise_seed=noise_seed,
         every_item=bound is not None,
     )
+
+
+def plain_density(mean: float, temperature: float) -> Density:
+    """Return the density of a run that is not private, given the mean of all ratings."""
+    return Density(mean, 1.0, BIAS_PRIOR, -_FAR, _FAR, temperature)
 
 
 @dataclass(eq=False)
@@ -120,7 +126,7 @@ class Averages:
         self.count += 1
         self.V += chain.state.V[:, :K]
         self.c += chain.state.c
-        self.P += chain.priors[0, :K]
+        self.P += chain.sampler.priors[0, :K]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the sums for a snapshot."""
@@ -154,13 +160,27 @@ def model_of(
     """Return the model: item factors from the draws, and user factors fitted to all ratings of each user."""
     if not averages.count[0]:  # the run ended before the first draw to be averaged
         averages.add(chain)
-    unit, density, order = chain.state.unit, chain.density, chain.state.grid.layout.item_order
+    order = chain.state.grid.layout.item_order
+    release = release_of(ratings, chain.sampler, averages, order, configuration, guarantee)
+    return folded(release, ratings, history, resources)
+
+
+def release_of(
+    ratings: Ratings | StoredRatings,
+    sampler: Sampler,
+    averages: Averages,
+    order: NDArray[np.int64],
+    configuration: dict[str, Any],
+    guarantee: Guarantee,
+) -> Release:
+    """Return the release of averages, given the order of items in the grid's numbering."""
+    unit, density = sampler.unit, sampler.density
     V, c = averages.item_factors, averages.item_biases
     # With v / √P in place of v, and u √P in place of u, all of u's coordinates have the same prior.
     V *= math.sqrt(unit) / np.sqrt(averages.precisions)
     factors, biases = np.empty(V.shape, np.float32), np.empty(c.shape, np.float32)
     factors[order], biases[order] = V, unit * c
-    release = Release(
+    return Release(
         items=ratings.catalogue,
         scale=ratings.scale,
         mean=density.centre,
@@ -171,4 +191,3 @@ def model_of(
         configuration=configuration,
         guarantee=guarantee,
     )
-    return folded(release, ratings, history, resources)
