@@ -83,12 +83,10 @@ def test_commands_give_on_a_cluster_what_they_give_here(command: Command, scratc
         als = ["--method", "als", "--epsilon", "inf", "--factors", "4"]
         there = ["--cluster", "auto", "--workers", "2"]
         run("data", "ingest", "data/*.parquet", "store", *scale, "--strips", "2", *there)
-        run("train", "store", *als, "--out", "release", *there)
+        assert files_in("store") == files_in("here")
+        run("train", "store", *als, "--out", "release")
         lists = json.loads(run("recommend-all", "release", "--ratings", "store", "--out", "lists", "--json", *there))
         figures = json.loads(run("evaluate", "release", "store", "--json", *there))
-    assert files_in("store") == files_in("here")
-    run("train", "data", *scale, *als, "--out", "alone")
-    assert files_in("release") == files_in("alone")
     run("recommend-all", "release", "--ratings", "store", "--out", "lists.parquet")
     with open_database() as connection:
         rows = [
@@ -105,22 +103,30 @@ def files_in(folder: str) -> dict[str, bytes]:
     return {str(one.relative_to(folder)): one.read_bytes() for one in Path(folder).rglob("*") if one.is_file()}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_worker_outlives_the_program(command: Command, scratch: Path, number: signal.Signals) -> None:
+def test_no_worker_outlives_the_program(command: Command, scratch: Path) -> None:
     assert command("data", "ingest", "synthetic", "store").returncode == 0
-    words = "train store --method sgd --epochs 100000 --factors 8 --cluster local:2 --checkpoint run"
+    words = "train store --method sgd --epochs 100000 --factors 8 --cluster local:1 --checkpoint"
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from dpmf.cli import main; main()"
-    program = subprocess.Popen(  # Ctrl-C counts even if whoever runs the tests ignores it
-        [sys.executable, "-c", code, *words.split()], stderr=subprocess.PIPE, text=True
-    )
-    while not list(Path().glob("run/epoch-*")):
-        assert program.poll() is None
-        time.sleep(0.05)
-    program.send_signal(number)
-    _, errors = program.communicate()
+    programs = {}
+    for name in ("a", "b"):
+        (scratch / name).mkdir()
+        programs[name] = subprocess.Popen(  # Ctrl-C counts even if whoever runs the tests ignores it
+            [sys.executable, "-c", code, *words.split(), name],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(scratch / name)},
+        )
+    for name, program in programs.items():
+        while not list(Path(name).glob("epoch-*")):
+            assert program.poll() is None, program.communicate()
+            time.sleep(0.05)
+    interrupted, killed = programs.values()
+    interrupted.send_signal(signal.SIGINT)
+    killed.kill()
+    _, errors = interrupted.communicate()
+    killed.communicate()
     while processes_of(scratch):  # those that nobody could end look for their parent every few seconds
         time.sleep(0.1)
-    if number == signal.SIGINT:
-        assert program.returncode == 130
-        assert errors.splitlines()[-1] == "dpmf: interrupted; nothing half-written was left behind"
-        assert list(scratch.iterdir()) == []
+    assert interrupted.returncode == 130
+    assert errors.splitlines()[-1] == "dpmf: interrupted; nothing half-written was left behind"
+    assert list((scratch / "a").iterdir()) == []
