@@ -3,16 +3,16 @@
     python benchmarks/cluster_growth.py [--measure] [--measured FILE] [--out PICTURE]
 
 With T strips and W workers an epoch has T steps. In each, every worker visits its T / W blocks of the step, then passes
-one tier, |V| / T bytes, to its neighbour; whoever leads the run hands out T · W calls. So, to first order,
+one tier, |V| / T bytes, to its neighbour; whoever leads the run calls each worker once. So, to first order,
 
-    seconds = ratings / (W · u) + |V| / B + c T W + v T² / W,
+    seconds = ratings / (W · u) + |V| / B + h T + c W + v T² / W,
 
-u being updates per second of a worker, B the bandwidth of a link, c the time of a call, and v that of a visit to a
-block without ratings. With more workers than 16, T = W, and calls grow with W²: leading the run is what limits it.
-`--measure` takes the time of epochs of next to no ratings on workers of this machine, which share its CPUs, so that c
-and v, which are fitted to them, are rather too large. The simulation follows every call: calls are handed out one after
-the other, a step waits for the worker's previous one and for the tier that its neighbour sends, and blocks take
-different times.
+u being updates per second of a worker, B the bandwidth of a link, h the time that a small message takes from worker to
+worker (nothing with one worker), c that of a call, and v that of a visit to a block without ratings. With more workers
+than 16, T = W. `--measure` takes the time of epochs of next to no ratings on workers of this machine, which share its
+CPUs, so that h, c and v, which are fitted to them, are rather too large: messages that real nodes send at the same time
+are sent one after the other here. The simulation follows every message: calls are handed out one after the other, a
+step waits for the worker's previous one and for the tier that its neighbour sends, and blocks take different times.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.engine.cluster import Ray
 from dpmf.engine.store import StoredRatings
@@ -38,8 +39,9 @@ _UNEVEN = 0.2  # standard deviation of the time of a block, relative to its mean
 
 
 class Constants(NamedTuple):
-    """What is measured: seconds of a call and of a visit; updates per second of a worker."""
+    """What is measured: seconds of a message, of a call and of a visit; updates per second of a worker."""
 
+    message: float
     call: float
     visit: float
     updates: float
@@ -68,25 +70,24 @@ def modelled(size: Size, n_workers: int, constants: Constants) -> float:
     """Return the seconds of an epoch, to first order."""
     T = strips_for(n_workers)
     wire = size.item_bytes / size.bandwidth if n_workers > 1 else 0.0
-    machinery = constants.call * T * n_workers + constants.visit * T**2 / n_workers
+    messages = constants.message * T if n_workers > 1 else 0.0
+    machinery = messages + constants.call * n_workers + constants.visit * T**2 / n_workers
     return size.ratings / (n_workers * constants.updates) + wire + machinery
 
 
 def simulated(size: Size, n_workers: int, constants: Constants, seed: int = 0) -> float:
-    """Return the seconds of an epoch, call by call."""
+    """Return the seconds of an epoch, message by message."""
     T, random = strips_for(n_workers), np.random.default_rng(seed)
     per_block = size.ratings / T**2 / constants.updates + constants.visit
-    wire = size.item_bytes / T / size.bandwidth if n_workers > 1 else 0.0
+    sending = constants.message + size.item_bytes / T / size.bandwidth if n_workers > 1 else 0.0
     own = np.diff(np.linspace(0, T, n_workers + 1).round()).astype(int)
-    done, handed_out = np.zeros(n_workers), 0.0
+    done = arrived = constants.call * np.arange(1, n_workers + 1)  # each begins when it is called
     for _ in range(T):
-        handed = handed_out + constants.call * np.arange(1, n_workers + 1)
-        handed_out = float(handed[-1])
         spread = _UNEVEN / np.sqrt(own)  # a worker's blocks of a step are visited one after the other
         work = per_block * own * np.maximum(1 + spread * random.standard_normal(n_workers), 0.1)
-        arrived = np.roll(done, -1) + wire
-        done = np.maximum(np.maximum(done, arrived), handed) + work
-    return float(done.max())
+        done = np.maximum(done, arrived) + work
+        arrived = np.roll(done, -1) + sending
+    return float(np.maximum(done, arrived).max())
 
 
 def measured() -> list[tuple[int, int, float]]:
@@ -106,14 +107,18 @@ def measured() -> list[tuple[int, int, float]]:
     return found
 
 
-def fitted(found: list[tuple[int, int, float]], n_cpus: int) -> tuple[float, float, float]:
-    """Return the seconds of a call and of a visit that fit best, and the largest error as a part of what it is of."""
+def fitted(found: list[tuple[int, int, float]], n_cpus: int) -> tuple[NDArray[np.float64], float]:
+    """Return seconds of a message, a call and a visit that fit best, and the largest error as a part of what it is of.
+
+    Messages of one step that more workers send than there are CPUs are sent one after the other.
+    """
     from scipy.optimize import nnls
 
-    rows = np.array([(T * W, T**2 / min(W, n_cpus)) for T, W, _ in found])
+    turns = [-(-W // n_cpus) for _, W, _ in found]
+    rows = np.array([(T * n * (W > 1), W, T**2 / min(W, n_cpus)) for (T, W, _), n in zip(found, turns, strict=True)])
     relative = rows / np.array([one for *_, one in found])[:, None]
-    (call, visit), _ = nnls(relative, np.ones(len(relative)))
-    return float(call), float(visit), float(np.abs(relative @ (call, visit) - 1).max())
+    seconds, _ = nnls(relative, np.ones(len(relative)))
+    return seconds, float(np.abs(relative @ seconds - 1).max())
 
 
 def main() -> None:
@@ -129,8 +134,9 @@ def main() -> None:
         content = {"cpus": available_cpus(), "strips_workers_seconds": measured()}
         arguments.measured.write_text(json.dumps(content) + "\n")
     stored = json.loads(arguments.measured.read_text())
-    call, visit, error = fitted(stored["strips_workers_seconds"], stored["cpus"])
-    constants = Constants(call, visit, arguments.updates)
+    seconds, error = fitted(stored["strips_workers_seconds"], stored["cpus"])
+    message, call, visit = seconds.tolist()
+    constants = Constants(message, call, visit, arguments.updates)
     print(json.dumps({**constants._asdict(), "largest_error": error}))
     sizes = {
         "10^9 ratings, 10^5 items, K = 64": Size(1e9, 1e5, 64, 1.25e9),
