@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -207,6 +208,8 @@ def test_three_browsers_carry_out_an_agreement_and_send_nothing_else(browser: An
         for one in joiners:
             one.wait_for("over")
             assert "Thank you" in one.page.inner_text("#status")
+        fetched = [Counter(request.url.partition("blob:")[0] for request in one.requests) for one in joiners]
+        assert fetched[1:] == fetched[:-1]  # whatever was rated
         for one in joiners:
             assert set(one.sockets) == {recommender, third_party}
             for request in one.requests:

@@ -235,8 +235,10 @@ class RecommenderHost:
         People are chosen at random, so that nobody can count on it; of those who are away, no more than have to be.
         """
         wanted, least = self._agreement.n_users, self._agreement.least
+        if self._link is None or min(len(self.door), len(self._there)) < least:
+            return []  # asked for everybody who comes: no list is made before it can be long enough
         ready = [handle for handle in self.door if handle in self._there]
-        if self._link is None or len(ready) < least:
+        if len(ready) < least:
             return []
         if len(ready) >= wanted:
             return _random.sample(ready, wanted)
