@@ -13,14 +13,14 @@ from dpmf.engine.journal import locked
 from dpmf.errors import InvalidArgument
 from dpmf.federated.certified.agreement import Agreement
 from dpmf.federated.deploy.admission import invite_many
-from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY
+from dpmf.federated.deploy.agreement_parts import RECOMMENDER, THIRD_PARTY, Server
 from dpmf.federated.deploy.catalogue_file import catalogue_bytes
 from dpmf.federated.deploy.certificate import write_certificate
 from dpmf.federated.deploy.device import Device
 from dpmf.federated.deploy.frames import JOIN_PATH
 from dpmf.federated.deploy.joining import take_part
 from dpmf.federated.deploy.services import RecommenderService, ServiceSettings, ThirdPartyService
-from dpmf.federated.deploy.transport import Listening, Unreachable, connected
+from dpmf.federated.deploy.transport import Connection, Listening, Unreachable, connected, serving
 from dpmf.methods import ALS
 from dpmf.privacy import Budget
 from dpmf.privacy.ledger import Ledger
@@ -34,6 +34,46 @@ def free_ports(count: int) -> list[int]:
     for one in sockets:
         one.close()
     return ports
+
+
+def test_a_renewed_certificate_is_for_new_connections_and_pinned_ones_are_checked(tmp_path: Path) -> None:
+    roots = []
+    for name in ("old", "new"):
+        write_certificate("localhost", tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+        roots.append((tmp_path / f"{name}.pem").read_text())
+    place = Listening("localhost", free_ports(1)[0], tmp_path / "tls.pem", tmp_path / "tls.key")
+    server = Server("Ann", f"wss://localhost:{place.port}", bytes(32), tuple(roots))
+    only_old = replace(server, roots=(roots[0],))
+
+    def use(name: str) -> None:
+        for kind in ("pem", "key"):
+            (tmp_path / f"tls.{kind}").write_bytes((tmp_path / f"{name}.{kind}").read_bytes())
+
+    async def echo(connection: Connection) -> None:
+        async for message in connection.messages():
+            connection.send(message)
+
+    async def heard(connection: Connection, text: str) -> str | bytes:
+        connection.send(text)
+        return await anext(connection.messages())
+
+    async def play() -> None:
+        use("old")
+        context = place.context()
+        assert context is not None
+        async with (
+            serving(place, {JOIN_PATH: echo}, lambda path: None, 1000, context),
+            connected(only_old, JOIN_PATH, 1000) as before,
+        ):
+            use("new")
+            place.load(context)  # as at SIGHUP
+            assert await heard(before, "still there") == "still there"
+            async with connected(server, JOIN_PATH, 1000) as after:
+                assert await heard(after, "under the new one") == "under the new one"
+            with pytest.raises(Unreachable, match="not the agreement's"):
+                await connected(only_old, JOIN_PATH, 1000).__aenter__()
+
+    asyncio.run(play())
 
 
 def test_a_second_process_on_the_same_folder_disturbs_nobody(tmp_path: Path) -> None:

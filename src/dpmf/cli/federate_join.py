@@ -67,7 +67,7 @@ def join(
     places, values, unknown = own_places(agreed.catalogue, given)
     if unknown:
         click.echo(f"dpmf: {unknown} rated items are not in the catalogue and were left out", err=True)
-    ledger = _ledger(ledger_file, cap, agreed)
+    ledger = _ledger(ledger_file, cap, agreed, file.run, share)
     device = Device(file, agreed, own, places, values, ledger, share)
 
     def tell(number: int) -> None:
@@ -111,7 +111,10 @@ def _catalogue(agreement: Path, catalogue: Path | None) -> bytes:
         ) from None
 
 
-def _ledger(path: Path, cap: float | None, agreed: Any) -> Any:
+def _ledger(path: Path, cap: float | None, agreed: Any, run: bytes, share: float) -> Any:
+    """Return the person's ledger, which has to allow for the agreement; a new one is not left behind if it does not."""
+    from dpmf.errors import BudgetExceeded
+    from dpmf.federated.certified.account import check_cap
     from dpmf.privacy import Budget
     from dpmf.privacy.ledger import Ledger
 
@@ -119,8 +122,15 @@ def _ledger(path: Path, cap: float | None, agreed: Any) -> Any:
         raise InvalidArgument(
             f"no ledger {path}: add --cap E to start one, the most that all runs may ever cost you together"
         )
-    budget = agreed.budget
-    return Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+    budget, is_new = agreed.budget, not path.exists()
+    ledger = Ledger(path, None if cap is None else Budget(cap, budget.delta, budget.unit, budget.neighbours))
+    try:
+        check_cap(ledger, agreed, run, share)
+    except BudgetExceeded:
+        if is_new:
+            path.unlink()
+        raise
+    return ledger
 
 
 @click.command("simulate-crowd")

@@ -65,7 +65,7 @@ class Account:
     ) -> None:
         self._ledger = ledger
         identity = agreement.digest + recommender + third_party if identity is None else identity
-        self._run = hashlib.blake2b(identity, digest_size=16).hexdigest()
+        self._run = _run_of(identity)
         ledger.spend(f"{agreement.method.name}, federated", own_guarantee(agreement, share, seeded), run=self._run)
         self.last_round = next(one.started for one in ledger.entries() if one.run == self._run) - 1
 
@@ -78,6 +78,18 @@ class Account:
         self.last_round = number
 
 
+def check_cap(ledger: Ledger, agreement: Agreement, identity: bytes, share: float = 1.0) -> None:
+    """Refuse an agreement that `Account` would refuse, before anybody is connected to; nothing is entered."""
+    if any(one.run == _run_of(identity) for one in ledger.entries()):
+        return
+    total = ledger.total_with(own_guarantee(agreement, share, seeded=False))
+    if total > ledger.cap.epsilon:
+        raise BudgetExceeded(
+            f"with this agreement all together would cost you epsilon={total:g}, more than the cap of your ledger, "
+            f"{ledger.cap.epsilon:g}: nothing was sent"
+        )
+
+
 def own_guarantee(agreement: Agreement, share: float, seeded: bool) -> Guarantee:
     """Return what one person pays at most: all events, with noise that is larger relative to a smaller part in sums."""
     whole = agreement.guarantee(agreement.method.assumptions(agreement.catalogue, agreement.crowd), seeded=seeded)
@@ -88,3 +100,7 @@ def own_guarantee(agreement: Agreement, share: float, seeded: bool) -> Guarantee
     scaled = [replace(event, noise_multiplier=event.noise_multiplier / share) for event in events]
     about: dict[str, Any] = {"releases": whole.releases, "assumptions": whole.assumptions, "seeded": seeded}
     return Guarantee.certified_by(budget, scaled, **about)
+
+
+def _run_of(identity: bytes) -> str:
+    return hashlib.blake2b(identity, digest_size=16).hexdigest()
