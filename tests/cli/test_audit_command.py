@@ -69,7 +69,7 @@ def test_given_ratings_are_audited(command: Command, data_folder: Path) -> None:
     [
         (("als",), "als needs --epsilon"),
         (("als", "--epsilon", "inf"), "als needs --epsilon"),
-        (("als", "--epsilon", "-1"), "epsilon=-1"),
+        (("als", "--epsilon", "-1"), "--epsilon -1"),
         (("sgd", "--epsilon", "1"), "sgd guarantees nothing"),
         (("als", "--mode", "paper", "--epsilon", "1"), "no paper makes a claim about als"),
         (("nowhere", "--epsilon", "1"), "'nowhere' is neither a method nor a release"),

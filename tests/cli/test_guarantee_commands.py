@@ -130,7 +130,7 @@ def test_a_large_delta_is_warned_about_wherever_epsilon_is_printed(
     assert "WARNING: delta=0.001 is too large" in " ".join(trained.stdout.split())
     refused = command("train", "synthetic", "--epsilon", 5, "--delta", 0.5)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
-    assert "delta=0.5 protects nobody" in refused.stderr
+    assert "--delta 0.5 protects nobody" in refused.stderr
     assert "dpmf train --allow-large-delta" in refused.stderr
     meant = ("train", "synthetic", "--method", "als", "--epsilon", 5, "--delta", 0.5, "--allow-large-delta")
     trained = command(*meant, "--epochs", 1, "--out", tmp_path / "meant", "--ledger", tmp_path / "all.json", "--cap", 9)

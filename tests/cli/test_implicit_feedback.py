@@ -143,9 +143,9 @@ def test_factors_go_by_counts_as_asked(answer: Answer, command: Command, epsilon
         assert answer("verify", "certified")["ok"]
     Path("rated.csv").write_text("user,track,rating\n1,1,4\n1,2,3\n2,1,5\n")
     refusals = {
-        "counts=linear": "counts='linear' is for counts, and the data have none: name their column, such as --columns",
+        "counts=linear": "--set counts=linear is for counts, and the data have none: name their column, such as",
         "most_count=9": "most_count=9 is for counts, and the data have none",
-        "counts=root": "counts='root' is not known: choose log, linear or ignored",
+        "counts=root": "--set counts=root is not known: choose log, linear or ignored",
         "most_count=0.5": "most_count=0.5 should be from 1 to",
     }
     for setting, message in refusals.items():

@@ -154,7 +154,7 @@ def test_a_part_of_the_catalogue_is_enough(command: Command, data_folder: Path) 
         (("--epsilon", "1", "--mode", "paper", "--delta", "1e-5"), "--delta means nothing"),
         (("--epsilon", "1", "--mode", "paper", "--dropouts", "0.1"), "--dropouts means nothing"),
         (("--epsilon", "1", "--mode", "paper", "--rounds", "0", "--items-public"), "--rounds 0"),
-        (("--epsilon", "1", "--mode", "paper", "--factors", "0", "--items-public"), "n_factors=0"),
+        (("--epsilon", "1", "--mode", "paper", "--factors", "0", "--items-public"), "--factors 0"),
         (("--epsilon", "-1", "--mode", "paper", "--items-public"), "epsilon"),
         (("--epsilon", "1e-9", "--mode", "paper", "--items-public"), "larger epsilon"),
         (

@@ -236,7 +236,7 @@ def test_continuing_from_a_release_is_charged_to_the_same_ledger(
         ("--epsilon", 4, "--ledger", "data.ledger"): "more than the cap",
         ("--epsilon", "inf", "--ledger", "data.ledger"): "--continue is for certified runs of als",
         ("--epsilon", 1, "--method", "joint", "--ledger", "data.ledger"): "--continue is for certified runs of als",
-        ("--epsilon", 1, "--factors", 3, "--ledger", "data.ledger"): "n_factors=3: the release to start from has",
+        ("--epsilon", 1, "--factors", 3, "--ledger", "data.ledger"): "--factors 3: the release to start from has",
     }
     for options, words in refusals.items():
         done = command(*line, *options, "--out", "none")

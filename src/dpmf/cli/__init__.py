@@ -78,6 +78,14 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"\(public=True\)": "(--profiles-public)",
     r"\bpart='(\w+)'": r"--part \1",
     r"\bto='(\w+)'": r"--to \1",
+    r"\b(encoding|escape|layout|leading|quotes|delimiter) is for delimited": r"--\1 is for delimited",
+    r"\bbad_rows is for delimited": "--bad-rows is for delimited",
+    r"^(epsilon|delta)=": r"--\1 ",
+    r"\bwith delta=": "with --delta ",
+    r"^n_(factors|epochs|threads)=": r"--\1 ",
+    "or None for all CPUs": "or leave it out for all CPUs",
+    r"\bneighbours='([\w-]+)'": r"--neighbours \1",
+    r"\b(moments|counts|solver|noise|storage|centering)='(\w+)'": r"--set \1=\2",
 }
 _ROOM, _ROOM_OF_THREAD = 2**29, 2**28  # addresses for libraries: on two processors 650 MiB were seen to do
 _FAILED = 1
