@@ -261,6 +261,22 @@ def amazon_2023(folder: Path) -> None:
     put(folder / "All_Beauty.csv.gz", ["user_id,parent_asin,rating,timestamp", *rows])
 
 
+def amazon_json(folder: Path) -> None:
+    form = (
+        '{{"reviewerID": "A{u}", "asin": "{i:010d}", "helpful": [0, 1], "overall": {r:.1f}, "summary": "a, \\"b\\"", '
+    )
+    put(folder / "reviews_Beauty_5.json.gz", of_ratings(form + '"unixReviewTime": 1369699200}}'))
+
+
+def yelp(folder: Path) -> None:
+    form = '{{"review_id":"x","user_id":"u{u}","business_id":"b{i}","stars":{r:.1f},"useful":0,'
+    put(
+        folder / "yelp_academic_dataset_review.json", of_ratings(form + '"text":"a\\nb","date":"2018-07-07 22:09:11"}}')
+    )
+    form = '{{"business_id":"b{i}","name":"Caf\\u00e9 {i}, \\"Noir\\"","city":"X","attributes":{{"WiFi":null}},'
+    put(folder / "yelp_academic_dataset_business.json", of_items(form + '"categories":"Bars, Food"}}'))
+
+
 def libimseti(folder: Path) -> None:
     put(folder / "ratings.dat", of_ratings("{u},{i},{r}", (1, 4, 8, 10)))
     put(folder / "gender.dat", ["1,F"])
@@ -331,6 +347,8 @@ SETS = {
     "netflix-prize": Published(netflix_prize, "", "1:5", "Café, Part 3 (2003)"),
     "amazon-2014": Published(amazon_2014, "ratings_Beauty.csv", "1:5", f"{3:010d}"),
     "amazon-2023": Published(amazon_2023, "All_Beauty.csv.gz", "1:5", "B03X"),
+    "amazon-json": Published(amazon_json, "", "1:5", f"{3:010d}"),
+    "yelp": Published(yelp, "", "1:5", 'Café 3, "Noir"'),
     "libimseti": Published(libimseti, "", "1:10", "3"),
     "retail-rocket": Published(retail_rocket, "events.csv", "counts", "3"),
     "goodreads": Published(goodreads, "goodreads_interactions.csv", "1:5", "3", _without((0, 0, 3, 4, 5), 0)),

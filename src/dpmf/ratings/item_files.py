@@ -17,6 +17,7 @@ import csv
 import gzip
 import html
 import io
+import json
 import logging
 import re
 import zlib
@@ -87,6 +88,8 @@ def read_item_file(
     if unknown := set(columns or {}) - set(ROLES):
         raise InvalidArgument(f"items have no column {sorted(unknown)[0]!r}: they have {', '.join(ROLES)}")
     text = _decoded(path, encoding)
+    if text.startswith("{"):
+        text = _csv_of_objects(path, text)
     first = next((line for line in text.split("\n") if line.strip()), "").rstrip("\r")
     if format == "netflix" or (delimiter is None and header is None and not columns and _is_netflix(text)):
         rows, places, header = list(_netflix_rows(text)), {"item": 0, "title": 1}, False
@@ -137,6 +140,21 @@ def _decoded(path: Path, encoding: str | None) -> str:
         text = content.decode(name := "iso8859-1")
     logger.warning("%s is not UTF-8 and is read as %s: item_encoding=… says otherwise", path, _ENCODINGS[name])
     return text
+
+
+def _csv_of_objects(path: Path, text: str) -> str:
+    """Return JSON objects, one a line, as CSV with the names of the first, and bars between what is in a list."""
+    try:
+        objects = [dict(json.loads(line)) for line in text.split("\n") if line.strip()]
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidArgument(f"{path} is not a JSON object a line: fix it, or write it as CSV") from None
+
+    def text_of(value: object) -> str:
+        return "|".join(map(text_of, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+    rows = [[text_of(one.get(name)) for name in objects[0]] for one in objects]
+    csv.writer(table := io.StringIO(), lineterminator="\n").writerows([list(objects[0]), *rows])
+    return table.getvalue()
 
 
 def _plain(names: Sequence[str]) -> list[str]:

@@ -39,6 +39,7 @@ _ITEM_FILES = (  # which list of items is published with which ratings
     ("user_*artists*.dat", ("artists.dat",)),
     ("user_ratedmovies*.dat", ("movies.dat",)),
     ("combined_data_*.txt", ("movie_titles.csv", "movie_titles.txt")),
+    ("yelp_academic_dataset_review.json", ("yelp_academic_dataset_business.json",)),
     ("mv_*.txt", ("movie_titles.csv", "movie_titles.txt", "../movie_titles.txt")),
 )
 _TEST_FILES = (  # which file of ratings is published to test on beside which

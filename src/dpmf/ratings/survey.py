@@ -92,6 +92,8 @@ def survey(path: Path, options: ReadOptions) -> Survey:
         tries.append(replace(plain, missing=0.0))
     if is_text and options.bad_rows is None:
         tries.append(_without_bad_rows(path, plain))
+    elif format_name == "json" and options.bad_rows is None:
+        tries.append(replace(plain, bad_rows="skip"))
     columns, ratings, read = _first_that_is_read(path, tries)
     unnamed = is_text and read.columns is None and not read.header and read.layout is None
     if unnamed and options.scale is None and _are_counts(columns.values):

@@ -3,7 +3,7 @@
 To add a format, write a module with a `FORMAT` and add its line to `_FILE_FORMATS`.
 
 >>> FORMAT_NAMES
-('csv', 'excel', 'matlab', 'netflix', 'parquet', 'yahoo')
+('csv', 'excel', 'json', 'matlab', 'netflix', 'parquet', 'yahoo')
 >>> format_named("parquet").file_names
 ('ratings.parquet',)
 """
@@ -28,6 +28,7 @@ _FILE_FORMATS = {
     "matlab": "matlab",
     "csv": "delimited",
     "excel": "excel",
+    "json": "json_lines",
     "yahoo": "yahoo",
     "netflix": "netflix",
 }

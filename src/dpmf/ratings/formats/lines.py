@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,6 +40,13 @@ _NO_RATING = ", or, if it is a value that means no rating, missing=VALUE"
 _IN_QUOTES = ", or, if a backslash stands before quotes in it, escape='\\', or, if quotes are text, quotes=False"
 _SHOWN = 3  # of the rows that are skipped
 Judge = Callable[[int, list[str]], Iterable[Sequence[str]]]  # of the number of a line below the header, and its fields
+
+
+class Layout(Protocol):
+    """How a line is taken apart."""
+
+    def fields(self, line: bytes) -> list[str]:
+        """Return the fields of a line, or raise `BadRow`."""
 
 
 class BadRow(InvalidRatings):
@@ -91,9 +98,14 @@ class TextLayout:
             fields = rows[0] if rows else []
         if len(fields) != self.count and (self.exact or len(fields) < self.count):
             raise BadRow(f"{len(fields)} columns instead of {self.count}")
-        if any("\r" in field or "\n" in field or "\0" in field for field in fields):
-            raise BadRow("an end of line inside a field")
+        no_end_of_line(fields)
         return fields
+
+
+def no_end_of_line(fields: Sequence[str]) -> None:
+    """Raise `BadRow` for a field that DuckDB would not read as it is."""
+    if any("\r" in field or "\n" in field or "\0" in field for field in fields):
+        raise BadRow("an end of line inside a field")
 
 
 def is_read_by_line(options: ReadOptions) -> bool:
@@ -107,7 +119,7 @@ def is_read_by_line(options: ReadOptions) -> bool:
 
 
 @contextlib.contextmanager
-def rewritten(path: Path, layout: TextLayout, judge: Judge, *, header: bool, skip: bool) -> Iterator[Path]:
+def rewritten(path: Path, layout: Layout, judge: Judge, *, header: bool, skip: bool) -> Iterator[Path]:
     """Yield plain CSV, all fields quoted, with the rows that `judge` makes of every line below the header.
 
     Args:

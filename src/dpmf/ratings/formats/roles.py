@@ -23,7 +23,7 @@ _USUAL_NAMES = {
         *("songid", "jokeid", "productid", "asin", "parentasin", "businessid", "gameid"),
     ),
     "rating": ("rating", "score", "stars", "value", "bookrating", "userrating", "overall"),
-    "timestamp": ("timestamp", "time", "date", "ts", "datetime", "eventtime", "eventtimestamp"),
+    "timestamp": ("timestamp", "time", "date", "ts", "datetime", "eventtime", "eventtimestamp", "unixreviewtime"),
     "count": ("count", "counts", "plays", "playcount", "clicks", "views", "purchases", "quantity", "weight"),
 }
 
