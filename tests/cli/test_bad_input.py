@@ -57,7 +57,7 @@ BAD = {
     "train good.csv --method sgd --cluster local:2 --workers 3": "--workers 3: local:2 says how many there are",
     "train good.csv --method sgd --cluster local:0": "0 workers: give a whole number from 1 to 4096",
     "train good.csv --method sgd --cluster local:2": "is not a block store: `dpmf data ingest good.csv STORE`",
-    "train good.csv --method sgld --epsilon inf --cluster local:2": "sgld cannot run on a cluster here: a run without",
+    "train good.csv --method sgld --epsilon inf --cluster local:2": "good.csv is not a block store",
     "data ingest good.csv store --cluster local:2": "a cluster ingests Parquet files, and good is of the csv format",
     "recommend-all {release} --ratings good.csv --out lists --cluster local:2": "good.csv is not a block store",
     "recommend-all {release} --out lists --cluster local:2": "a release knows no users: name their ratings",
