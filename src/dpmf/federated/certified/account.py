@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from dpmf.errors import BudgetExceeded
@@ -90,6 +91,7 @@ def check_cap(ledger: Ledger, agreement: Agreement, identity: bytes, share: floa
         )
 
 
+@lru_cache(maxsize=4)  # one and the same however often a device joins
 def own_guarantee(agreement: Agreement, share: float, seeded: bool) -> Guarantee:
     """Return what one person pays at most: all events, with noise that is larger relative to a smaller part in sums."""
     whole = agreement.guarantee(agreement.method.assumptions(agreement.catalogue, agreement.crowd), seeded=seeded)

@@ -136,10 +136,13 @@ class Recommender:
         """Whether the third party's total of the open round is there, so that `take` can be called."""
         return self._total is not None
 
-    def take(self) -> tuple[Noisy, ...]:
+    def take(self, why: str = "too few people answered") -> tuple[Noisy, ...]:
         """End the round, and return the noisy sums of everybody's answers.
 
         If some dropped out, sums are scaled as if all had answered, unless a question says otherwise; so is the noise.
+
+        Args:
+            why: there is no sum, if there is none.
 
         Raises:
             StageLost: there is no sum.
@@ -150,7 +153,7 @@ class Recommender:
         number, self.round = self.round, self.round + 1
         self._total, self._questions, self._inquiry, self._seeds = None, (), None, {}
         if total is None or not len(total.users):
-            raise StageLost(f"round {number} was discarded: too few people answered; it stays charged")
+            raise StageLost(f"round {number} was discarded: {why}; it stays charged", why)
         sums = self._unmasked(total, seeds)
         return tuple(
             self._noisy(question, part.reshape(question.shape), total.users.astype(np.int64))

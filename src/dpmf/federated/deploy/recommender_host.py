@@ -139,7 +139,7 @@ class RecommenderHost:
                 if self._phase is _Phase.OPENING and take_number(fields, "round") == self.machine.round:
                     self._ask_all(now)
             elif kind == "unopened":
-                self._lose("the third party did not open the round")
+                self._lose("the third party did not open its round: a sum that has left it does not leave again")
             elif kind == "present":
                 self._came(take_number({"handle": one}, "handle", most) for one in fields.get("handles") or ())
             elif kind == "came":
@@ -288,13 +288,13 @@ class RecommenderHost:
     def _lose(self, why: str) -> None:
         if self.is_open:
             log("round lost", round=self.machine.round, reason=why)
-            self._take()
+            self._take(why)
 
-    def _take(self) -> None:
+    def _take(self, why: str = "too few people answered") -> None:
         """End the round with the total, or without."""
         number = self.machine.round
         try:
-            answer = self.machine.take()
+            answer = self.machine.take(why)
         except StageLost as error:
             self.metrics.count("rounds_discarded")
             log("round discarded", round=number)

@@ -50,7 +50,16 @@ class PublicHalf(Protocol):
 
 
 class StageLost(DpmfError):
-    """Too few people answered: what was asked stays charged, and there is no answer."""
+    """What was asked stays charged, and there is no answer.
+
+    Args:
+        message: of the error.
+        why: for whoever reports what is lost with it.
+    """
+
+    def __init__(self, message: str, why: str = "too few people answered") -> None:
+        super().__init__(message)
+        self.why = why
 
 
 class Partner(Protocol):
@@ -95,8 +104,8 @@ def converse(public: PublicHalf, stage: Stage, partner: Partner, released: dict[
             questions = conversation.send(answers)
     except StopIteration:
         pass
-    except StageLost:
-        lose(stage, "because too few people answered")
+    except StageLost as lost:
+        lose(stage, f"because {lost.why}")
         answered = False
     for what in (Counter(stage.releases) - asked).elements():
         partner.forfeit(what)
