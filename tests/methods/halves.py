@@ -105,16 +105,18 @@ def _continued(facts: Facts) -> PublicALS:
 class _DescribedALS(PublicALS):
     """Items with traits that always tell: what they say of a few biases is hardly more than chance."""
 
-    def _have_telling_traits(self) -> bool:
-        return bool(self._biases.variance.max() < np.inf)
+    def _judge_traits(self) -> None:
+        known = bool(self._biases.variance.max() < np.inf) or self._before is not None
+        self._traits.tell, self._traits.telling = known, [known]
 
 
 def _described(facts: Facts, *, continued: bool = False, per_item: bool = False) -> PublicALS:
     alone = _continued(facts) if continued else _als(facts, per_item)
-    features = np.random.default_rng(6).normal(size=(facts.n_items, 3))
-    public = _DescribedALS(alone.plan, facts.scale, facts.keys, 3, features)
+    rng = np.random.default_rng(6)
+    features, further = rng.normal(size=(facts.n_items, 3)), rng.normal(size=(facts.n_items, 2))
+    public = _DescribedALS(alone.plan, facts.scale, facts.keys, 3, features, [further])
     if alone._before is not None:
-        public.start_from(alone._before._replace(with_traits=True))
+        public.start_from(alone._before._replace(n_traits=5))
     return public
 
 

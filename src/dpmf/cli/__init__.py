@@ -52,6 +52,7 @@ _OPTIONS = {  # what the library calls an argument, as a regular expression, and
     r"columns=\{'(\w+)': …\}": r"--columns \1=NAME",
     r"scale=\((\S+), (\S+)\)": r"--scale \1:\2",
     r"\bitem_(columns|delimiter|encoding)(=…)?": r"--item-\1",
+    r"\bitem_features=…|\bitem_features='([^']*)'": r"--item-features \1",
     r"\bitems=…": "--items",
     r"\bdelimiter=…": "--delimiter",
     r"\bheader=True or header=False": "--header or --no-header",

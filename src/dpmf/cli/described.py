@@ -167,6 +167,7 @@ def command_of(
     if scale is not None and not counts:
         words += ["--scale", str(scale)]
     words += ["--items", str(options.items)] if options.items is not None else [items] if items else []
+    words += ["--item-features", str(options.item_features)] if options.item_features is not None else []
     for name in ("delimiter", "encoding", "escape", "bad_rows", "layout", "leading", "missing", "format", "duplicates"):
         if (value := getattr(options, name)) is not None:
             text = f"{value:g}" if isinstance(value, float) else str(value).replace("\t", "\\t")

@@ -27,6 +27,14 @@ _MOST_DIGITS = 20  # of an amount of memory
 _DATA_OPTIONS = (
     click.option("--scale", metavar="LO:HI", help="Lowest and highest possible rating, such as 1:5."),
     click.option("--items", type=click.Path(), metavar="FILE", help="Public catalogue of items, as published."),
+    click.option(
+        "--item-features",
+        type=click.Path(),
+        metavar="FILE",
+        help="Public features of items, such as an embedding of titles or covers: CSV or Parquet with a column of item "
+        "ids, .npy in the order of the items, or .npz. Never tags by these people, nor an embedding trained on what "
+        "they did: that is their data, and voids the certificate.",
+    ),
     click.option("--users-about", type=int, metavar="N", help="Approximate number of users, if it is public."),
     click.option(
         "--item-columns",

@@ -156,4 +156,7 @@ def _show(found: list[Any], as_json: bool, **more: str) -> None:
         return
     names = [name for name in ("item", "title", "score", "rating") if name in found[0].to_json()]
     rows = [(str(one.item), *(getattr(one, name) for name in names[1:])) for one in found]
+    if not all(one.known for one in found):
+        names.append("known from")
+        rows = [(*row, "ratings" if one.known else "its description") for row, one in zip(rows, found, strict=True)]
     print_table("", tuple(names), rows)

@@ -24,12 +24,31 @@ if TYPE_CHECKING:
     help="Ed25519 public key (PEM) that the release should be signed with.",
 )
 @click.option(
+    "--items",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The list of items, if the release was made with further columns of it: to compare its traits with.",
+)
+@click.option(
+    "--item-features",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The features of items that the release was made with: to compare its traits with.",
+)
+@click.option(
     "--without-plan",
     is_flag=True,
     help="Accept a release that does not record the plan of its method, or an older one: anybody can remove it.",
 )
 @json_option
-def verify(release: Path, public_key: Path | None, without_plan: bool, as_json: bool) -> None:
+def verify(
+    release: Path,
+    public_key: Path | None,
+    items: Path | None,
+    item_features: Path | None,
+    without_plan: bool,
+    as_json: bool,
+) -> None:
     """Check the files and the guarantee of a RELEASE.
 
     Epsilon is recomputed from the events. The plan of the method is rebuilt from the configuration: the events must be
@@ -38,7 +57,7 @@ def verify(release: Path, public_key: Path | None, without_plan: bool, as_json: 
     The exit code is 0 if everything that can be checked agrees; "certified" says whether there is a guarantee at all.
     """
     from dpmf.disclosure.explain import users_about
-    from dpmf.methods.verification import verify_release
+    from dpmf.methods.verification import verify_release, with_descriptions
     from dpmf.model import Release
     from dpmf.model.release_json import is_signed
     from dpmf.privacy.budget import delta_warning
@@ -47,7 +66,7 @@ def verify(release: Path, public_key: Path | None, without_plan: bool, as_json: 
     guarantee = loaded.guarantee
     # None: there is a signature, but no key to check it with.
     signed = True if public_key is not None else None if is_signed(release) else False
-    verdict = verify_release(loaded)
+    verdict = verify_release(with_descriptions(loaded, items, item_features))
     unplanned = guarantee.mode == "certified" and verdict.ok and verdict.plan is None
     ok = verdict.ok and not (unplanned and not signed and not without_plan)
     if as_json:

@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import compress, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmf.errors import DpmfError, InvalidArgument
 from dpmf.methods import METHODS
 from dpmf.methods.als.continued import CONTINUES
+from dpmf.methods.als.descriptions import DESCRIBED
 from dpmf.methods.als.popularity import orders_by_ratings
 from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
@@ -28,7 +32,14 @@ from dpmf.privacy.events import Event
 from dpmf.privacy.mechanism import Mechanism
 from dpmf.privacy.noise import Noise
 from dpmf.privacy.verify import Verdict, deviation, verify
-from dpmf.ratings.features import features_of, traits_of
+from dpmf.ratings import Items
+from dpmf.ratings.features import (
+    MOST_FURTHER_TRAITS,
+    features_of,
+    further_of,
+    further_traits_of,
+    traits_of,
+)
 
 _REBUILT = "they are those of the plan of its method, and account for everything in the release"
 _OLDER = (
@@ -53,8 +64,34 @@ def verify_release(release: Release) -> Verdict:
         return replace(verdict, ok=False, plan=False, reason=f"the plan of its method cannot be rebuilt: {said}")
     if contradiction is not None:
         return replace(verdict, ok=False, plan=False, reason=contradiction)
-    found = _OLDER if plan is None else "; ".join(filter(None, (_REBUILT, plan.as_stated)))
+    found = _OLDER if plan is None else "; ".join(filter(None, (_REBUILT, plan.as_stated, _not_compared(release))))
     return replace(verdict, reason=f"{verdict.reason}; {found}", plan=None if plan is None else True)
+
+
+def with_descriptions(release: Release, items: Path | None, features: Path | None) -> Release:
+    """Return a release with what the files that it was made with say about its items, to compare its traits with.
+
+    Args:
+        release: as it was read.
+        items: the list of items with further columns; None if it had none.
+        features: the file of item features; None if there was none.
+    """
+    catalogue = release.items
+    if items is not None:
+        listed = Items.read(items, further=True)
+        if listed.ids != catalogue.ids:
+            raise InvalidArgument(f"{items} does not list the items of the release, in the same order")
+        catalogue = catalogue.described(*listed.descriptions)
+    if features is not None:
+        catalogue = catalogue.with_features(features)
+    return replace(release, items=catalogue)
+
+
+def _not_compared(release: Release) -> str | None:
+    """Return which traits could not be made again, because a release does not hold what they were made of."""
+    if DESCRIBED not in release.configuration or release.items.descriptions or not release.learnt.traits:
+        return None
+    return "traits that come from item features were not compared with these, which it does not hold: name their file"
 
 
 def _compared(release: Release) -> tuple[str | None, Expected | None]:
@@ -64,7 +101,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
         return _too_few_numbers(release, stated.get("method")), None
     record = PlanRecord.from_json(stated.pop(PLAN))
     continues = CONTINUES in stated
-    for told in (LEARNT, CONTINUES):  # what it says of itself, which no event could confirm, and of an earlier release
+    for told in (LEARNT, CONTINUES, DESCRIBED):  # what it says of itself, an earlier release and features: no event
         stated.pop(told, None)
     configuration = dict(stated if record.of is None else record.of)
     name = str(configuration.get("method"))
@@ -138,16 +175,33 @@ def _other_tensors(release: Release, shape: Shape, *, keeps_ranking: bool) -> st
 
 
 def _other_traits(release: Release) -> str | None:
-    """Return whether factors that are said to be public traits of the items are not what the list of items says."""
+    """Return whether factors that are said to be public traits of the items are not what is said about the items."""
+    told, given = release.configuration.get(DESCRIBED, []), release.items.descriptions
+    if given and [one.digest for one in given] != [one["sha256"] for one in told]:
+        return "the features given are not those that it was made with"
     if not release.learnt.traits:
         return None
-    traits = traits_of(features_of(release.items)).astype(np.float64)
     found = release.item_factors[:, -release.learnt.traits :].astype(np.float64)
-    if traits.shape == found.shape:
-        size = float((found * traits).sum() / max(float((traits * traits).sum()), 1e-300))
-        if np.abs(found - size * traits).max() <= _TRAIT_ROUNDING * np.abs(found).max():
+    listed = traits_of(features_of(release.items))
+    groups = [listed, *map(further_traits_of, further_of(release.items))]
+    for used in product((True, False), repeat=len(groups)):
+        if _are_traits(found, np.hstack([listed[:, :0], *compress(groups, used)])):
+            return None
+    if told and not given:  # those of the list can be made again, and of the others there are only so many
+        first = found[:, : listed.shape[1]]
+        rest = found.shape[1] - (listed.shape[1] if _are_traits(first, listed) else 0)
+        if rest <= MOST_FURTHER_TRAITS * len(told):
             return None
     return "factors that should be public traits of the items are not those of its list of items"
+
+
+def _are_traits(found: NDArray[np.float64], traits: NDArray[np.float32]) -> bool:
+    """Tell whether all numbers are those of traits, times one number."""
+    if traits.shape != found.shape or not traits.size:
+        return False
+    exact = traits.astype(np.float64)
+    size = float((found * exact).sum() / max(float((exact * exact).sum()), 1e-300))
+    return bool(np.abs(found - size * exact).max() <= _TRAIT_ROUNDING * np.abs(found).max())
 
 
 def _too_much_learnt(release: Release) -> str | None:

@@ -55,6 +55,7 @@ class Explanation(Columnar):
         start: what the score would be without the person's own items; None for a ranking part, which starts from 0.
         shares: what each of their items adds, the most first. Together with `start` they add up to the score. There are
             none if a ranking part places the item by popularity alone.
+        known: whether it is known how the item is rated; see `Recommendation.known`.
     """
 
     item: Id
@@ -62,6 +63,7 @@ class Explanation(Columnar):
     score: float
     start: float | None
     shares: tuple[Share, ...]
+    known: bool = True
 
     @property
     def because(self) -> Share | None:
@@ -93,7 +95,8 @@ def explain(person: Person, item: object) -> Explanation:
         score = start + float(adds.sum())
     ids, titles = release.items.ids, release.items.titles
     shares = (Share(ids[int(one)], titles[one], float(part)) for one, part in zip(items, adds, strict=True))
-    return Explanation(ids[place], titles[place], score, start, tuple(sorted(shares, key=lambda one: -one.adds)))
+    most_first = tuple(sorted(shares, key=lambda one: -one.adds))
+    return Explanation(ids[place], titles[place], score, start, most_first, release.learnt.knows(place))
 
 
 def _of_ranking(ranking: Ranking, owned: Any, place: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -107,6 +107,10 @@ class Learnt:
         numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS, _TRAITS)}
         return {**numbers, "lack": self.lack}
 
+    def knows(self, item: int) -> bool:
+        """Whether it is known how an item (a position) is rated, or nobody says: else only descriptions tell of it."""
+        return self.with_ratings is None or bool(self.with_ratings[item])
+
     @property
     def is_personal(self) -> bool:
         """Whether anything is known of how tastes differ, or items have traits that one's own may go by."""

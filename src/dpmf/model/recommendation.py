@@ -30,16 +30,20 @@ class Recommendation(NamedTuple):
         item, title: the item.
         score: what it is ordered by: the expected rating, or the score of the ranking part if the release has one.
         rating: the expected rating, if the release has a rating model beside a ranking part; else None.
+        known: whether it is known how the item is rated. If not, its expected rating comes from what the list of items
+            says about it, such as genres, or is that of any item.
     """
 
     item: Id
     title: str
     score: float
     rating: float | None = None
+    known: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields, without a rating if there is none."""
-        return {name: value for name, value in self._asdict().items() if name != "rating" or value is not None}
+        """Return the fields, without a rating if there is none, and `known` if it is false."""
+        usual = {"rating": None, "known": True}
+        return {name: value for name, value in self._asdict().items() if name not in usual or value != usual[name]}
 
 
 class Recommendations(list[Recommendation], Columnar):
@@ -52,9 +56,10 @@ class Recommendations(list[Recommendation], Columnar):
     ordered_by: str | None = None
 
     def to_columns(self) -> dict[str, Any]:
-        """Return item, title and score, and rating if there is one beside the score."""
-        rated = any(one.rating is not None for one in self)
-        names = ("item", "title", "score", "rating") if rated else ("item", "title", "score")
+        """Return item, title and score, rating if there is one beside the score, and known if any is not."""
+        rated = ["rating"] if any(one.rating is not None for one in self) else []
+        marked = [] if all(one.known for one in self) else ["known"]
+        names = ["item", "title", "score", *rated, *marked]
         return {name: [getattr(one, name) for one in self] for name in names}
 
     def _repr_html_(self) -> str:
@@ -67,7 +72,9 @@ def as_recommendation(
     """Return the recommendation for an item position and a score; ratings are kept within the scale."""
     shown = _clipped(release, score) if clip else float(score)
     stars = None if rating is None else round(_clipped(release, rating), 4)
-    return Recommendation(release.items.ids[int(item)], release.items.titles[int(item)], round(shown, 4), stars)
+    place = int(item)
+    known = release.learnt.knows(place)
+    return Recommendation(release.items.ids[place], release.items.titles[place], round(shown, 4), stars, known)
 
 
 def _clipped(release: Release, rating: Any) -> float:

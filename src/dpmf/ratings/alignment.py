@@ -93,7 +93,15 @@ def read_test(source: str, data: str, options: ReadOptions, scale: Scale) -> Rat
         scale: of the training data.
     """
     declared = locate(data, options).options
-    alike = replace(declared, scale=scale, items=None, item_columns=None, item_delimiter=None, item_encoding=None)
+    alike = replace(
+        declared,
+        scale=scale,
+        items=None,
+        item_features=None,
+        item_columns=None,
+        item_delimiter=None,
+        item_encoding=None,
+    )
     return locate(source, alike).read()
 
 

@@ -22,15 +22,16 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.ratings.described import LEAST_ITEMS, principal, reduced
 from dpmf.ratings.items import Items
 
-LEAST_ITEMS = 5  # that share a genre: of fewer, nothing can be learnt
 _MOST_GENRES = 100  # the most frequent ones
 _LEAST_DATED = 0.5  # of the titles, or years say more about how a list was made than about items
 _YEAR = re.compile(r"\((1[89]\d\d|20\d\d)\)\s*$")
 _DEGREES = 3  # of a polynomial in the year
 _FARTHEST = 3.0  # standard deviations: a few very old items do not bend it
 _MOST_TRAITS = 32  # everybody's fit takes time with the cube of their number
+MOST_FURTHER_TRAITS = 16
 
 
 def features_of(catalogue: Items, least: int = LEAST_ITEMS) -> NDArray[np.float64]:
@@ -58,9 +59,18 @@ def traits_of(features: NDArray[np.float64]) -> NDArray[np.float32]:
     if not n_features:
         return np.zeros((n_items, 0), np.float32)
     if n_features > _MOST_TRAITS:
-        _, basis = np.linalg.eigh(features.T @ features)  # ascending
-        features = features @ basis[:, : -_MOST_TRAITS - 1 : -1]
+        features = features @ principal(features, _MOST_TRAITS)
     return np.asarray(features / math.sqrt(float(np.square(features).sum()) / n_items), np.float32)
+
+
+def further_traits_of(description: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the same of a further description: fewer directions, as there may be several descriptions."""
+    return reduced(description, MOST_FURTHER_TRAITS)
+
+
+def further_of(catalogue: Items) -> list[NDArray[np.float64]]:
+    """Return what else is said about items, a matrix for each description; see `dpmf.ratings.described`."""
+    return [one.columns.astype(np.float64) for one in catalogue.descriptions]
 
 
 def _genres(catalogue: Items, least: int) -> list[NDArray[np.float64]]:

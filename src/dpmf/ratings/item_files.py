@@ -7,7 +7,7 @@ see docs/proofs/reading.md.
 >>> path = Path(tempfile.mkdtemp()) / "BX-Books.csv"
 >>> _ = path.write_bytes(b'"ISBN";"Book-Title"\\n"0385";"Caf\\xe9 \\\\"Noir\\\\""\\n')
 >>> read_item_file(path)
-ItemTable(ids=['0385'], titles=['Café "Noir"'], genres=[''])
+ItemTable(ids=['0385'], titles=['Café "Noir"'], genres=[''], further={})
 """
 
 from __future__ import annotations
@@ -55,6 +55,10 @@ _USUAL_NAMES: Mapping[str, Sequence[str]] = {  # the likeliest first: an `id` ma
 _DELIMITERS = ("::", "\t", ";", "|", ",")
 _NEVER_IN_A_FIELD = ("\t", "|")
 _NETFLIX = re.compile(r"\d+,(\d{4}|NULL),")
+_BEHAVIOUR = re.compile(
+    "rating|rated|score|vote|review|popular|rank|member|like|favou?rite|listener|viewer|reader|subscriber|follower|"
+    "(view|play|user|sale|purchase|click|order|download|watch|listen)s?(count)?$|bought|sold|^(tags?|usertags?)$"
+)  # in the name of a column
 _ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]+);")  # "Life &amp; Times"
 _WITHOUT_HEADER = (".dat", ".data", ".item")  # unless their first line has the name of a column of items
 _ENCODINGS = {"utf-8": "UTF-8", "cp1252": "CP-1252", "iso8859-1": "Latin-1"}
@@ -64,11 +68,17 @@ _BETWEEN_LATIN_1_AND_CP_1252 = re.compile(
 
 
 class ItemTable(NamedTuple):
-    """The columns of a file of items, as texts; a title that is missing is the id."""
+    """The columns of a file of items, as texts; a title that is missing is the id.
+
+    Attributes:
+        ids, titles, genres: one for each item.
+        further: other columns by their names, if they were asked for.
+    """
 
     ids: list[str]
     titles: list[str]
     genres: list[str]
+    further: dict[str, list[str]]
 
 
 def read_item_file(
@@ -79,8 +89,15 @@ def read_item_file(
     header: bool | None = None,
     columns: Mapping[str, str | int] | None = None,
     encoding: str | None = None,
+    further: Literal["no", "others", "all"] = "no",
 ) -> ItemTable:
-    """Read a file of items; see `dpmf.ratings.Items.read` for the arguments."""
+    """Read a file of items; see `dpmf.ratings.Items.read` for the arguments.
+
+    Args:
+        path, format, delimiter, header, columns, encoding: as there.
+        further: which columns to return beside: "others" than id, title and genres, but for those that seem to tell
+            what people did, or "all" but the ids.
+    """
     if format not in ("csv", "netflix"):
         raise InvalidArgument(f"format={format!r} is not known: choose from csv, netflix")
     if delimiter == "":
@@ -92,7 +109,7 @@ def read_item_file(
         text = _csv_of_objects(path, text)
     first = next((line for line in text.split("\n") if line.strip()), "").rstrip("\r")
     if format == "netflix" or (delimiter is None and header is None and not columns and _is_netflix(text)):
-        rows, places, header = list(_netflix_rows(text)), {"item": 0, "title": 1}, False
+        rows, places, header, names = list(_netflix_rows(text)), {"item": 0, "title": 1}, False, []
     else:
         try:
             rows = list(_rows(text, delimiter or _delimiter_of(first)))
@@ -104,7 +121,28 @@ def read_item_file(
         rows = rows[int(header) :]
     if not rows:
         raise InvalidArgument(f"{path} lists no item: an item catalogue has one line per item")
-    return _picked(path, rows, places, first_line=2 if header else 1)
+    table = _picked(path, rows, places, first_line=2 if header else 1)
+    if further == "no" or not header:
+        return table
+    used = (places["item"],) if further == "all" else tuple(places.values())
+    others = {name or f"column {place}": place for place, name in enumerate(names) if place not in used}
+    if further == "others":
+        others = {name: place for name, place in others.items() if not _tells_of_people(path, name)}
+    cells = {name: [row[place] if place < len(row) else "" for row in rows] for name, place in others.items()}
+    return table._replace(further=cells)
+
+
+def _tells_of_people(path: Path, name: str) -> bool:
+    """Tell whether a column seems to sum up what people did, and warn that it is left out."""
+    if not _BEHAVIOUR.search(re.sub("[ _-]", "", name).lower()):
+        return False
+    logger.warning(
+        "%s: column %s looks like what people did, which is their data, and is left out: give it by another name if it "
+        "was not made from these people's behaviour",
+        path,
+        name,
+    )
+    return True
 
 
 def _decoded(path: Path, encoding: str | None) -> str:
@@ -280,4 +318,4 @@ def _picked(path: Path, rows: list[list[str]], places: Mapping[str, int], first_
 
     named = column("title", list(ids))
     titles = [_ENTITY.sub(lambda match: html.unescape(match[0]), title) for title in named]
-    return ItemTable(list(ids), titles, column("genres", [""] * len(rows)))
+    return ItemTable(list(ids), titles, column("genres", [""] * len(rows)), {})

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from dpmf.errors import InvalidArgument
+from dpmf.files import sha256_of
 from dpmf.kernels.csr import CsrPattern
+from dpmf.ratings.described import Description, description, matrix_description
 from dpmf.ratings.ids import Ids, parse_ids
 from dpmf.ratings.item_files import read_item_file
 from dpmf.ratings.item_tables import pick_columns, table_columns
@@ -45,9 +48,18 @@ class Items:
         titles: one text per item; the id's own text where there is no title.
         genres: one text per item, "|" between genres, "" where unknown.
         declared: whether the list is a public one, rather than the ids met in the ratings.
+        descriptions: what else is said about items, and declared public, as numbers. A release on disk has none.
     """
 
-    def __init__(self, ids: Ids, titles: Sequence[str], genres: Sequence[str], *, declared: bool) -> None:
+    def __init__(
+        self,
+        ids: Ids,
+        titles: Sequence[str],
+        genres: Sequence[str],
+        *,
+        declared: bool,
+        descriptions: Sequence[Description] = (),
+    ) -> None:
         titles, genres = tuple(titles), tuple(genres)
         if not len(ids) == len(titles) == len(genres):
             raise InvalidArgument(f"{len(ids)} items, {len(titles)} titles, {len(genres)} genres: counts must agree")
@@ -61,6 +73,35 @@ class Items:
         self.titles = titles
         self.genres = genres
         self.declared = declared
+        self.descriptions = tuple(descriptions)
+
+    def described(self, *further: Description) -> Items:
+        """Return the list with more that is said about its items, a row of numbers for each; see `with_features`."""
+        for one in further:
+            if len(one.columns) != len(self):
+                raise InvalidArgument(f"{one.what}: {len(one.columns)} rows for {len(self)} items")
+        descriptions = (*self.descriptions, *further)
+        return Items(self.ids, self.titles, self.genres, declared=self.declared, descriptions=descriptions)
+
+    def with_features(self, features: Any, what: str = "a matrix") -> Items:
+        """Return the list with features of its items, which are declared public and must not tell of people.
+
+        Args:
+            features: a file, as in `Ratings.read`; or numbers, shape (n_items, n), rows in the order of the list and
+                NaN for what is unknown.
+            what: what a guarantee calls the numbers.
+        """
+        if isinstance(features, str | Path):
+            from dpmf.ratings.feature_files import with_features
+
+            return with_features(self, features)
+        matrix = np.asarray(features)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "fiub" or len(matrix) != len(self):
+            raise InvalidArgument(f"features should be a matrix of numbers with {len(self)} rows, not {matrix.shape}")
+        if np.isinf(matrix).any():
+            raise InvalidArgument("features should be finite, or NaN where they are unknown")
+        found = matrix_description(what, sha256(np.ascontiguousarray(matrix).tobytes()).hexdigest(), matrix)
+        return self if found is None else self.described(found)
 
     @classmethod
     def of(
@@ -101,6 +142,7 @@ class Items:
         header: bool | None = None,
         columns: Mapping[str, str | int] | None = None,
         encoding: str | None = None,
+        further: bool = False,
     ) -> Items:
         """Read a catalogue from a delimited text file.
 
@@ -115,11 +157,17 @@ class Items:
             columns: where item, title and genres are: names, or positions from 0. By default the usual names (`item`,
                 `movieId`, `ISBN`, …, `title`, `name`, …), or without a header this order.
             encoding: of the text; if not given, UTF-8, or else CP-1252 or Latin-1, which a warning tells.
+            further: whether other columns that the first line names describe the items, too: they are declared public,
+                and must not be made of people's behaviour. Those whose names say so, such as ratings, are left out.
         """
+        path = Path(path)
+        which: Literal["others", "no"] = "others" if further else "no"
         table = read_item_file(
-            Path(path), format=format, delimiter=delimiter, header=header, columns=columns, encoding=encoding
+            path, format=format, delimiter=delimiter, header=header, columns=columns, encoding=encoding, further=which
         )
-        return cls.of(parse_ids(table.ids), table.titles, table.genres)
+        items = cls.of(parse_ids(table.ids), table.titles, table.genres)
+        found = description(path.name, sha256_of(path), table.further) if table.further else None
+        return items if found is None else items.described(found)
 
     def find(self, item: object) -> int | None:
         """Return the position of an item: by its id first, then by its exact title.

@@ -21,6 +21,7 @@ from dpmf.files import read_json
 from dpmf.ratings.archive import archive_of
 from dpmf.ratings.assembly import assemble
 from dpmf.ratings.catalogue import CATALOGUE, find, folder_of
+from dpmf.ratings.feature_files import with_features
 from dpmf.ratings.formats import FALLBACK, FORMAT_NAMES, Format, Sizes, file_formats, format_named, recognise
 from dpmf.ratings.formats.columns import Columns
 from dpmf.ratings.items import Items
@@ -66,8 +67,15 @@ class Location:
 
     def read_items(self) -> Items | None:
         """Return the public catalogue of items, or None if there is none."""
-        items = self.options.items
-        return items if items is None or isinstance(items, Items) else Items.read(items, **self.items_options)
+        items, features = self.options.items, self.options.item_features
+        if items is None:
+            if features is not None:
+                raise InvalidArgument(
+                    f"item_features={str(features)!r} describes a public list of items: name that with items=…"
+                )
+            return None
+        listed = items if isinstance(items, Items) else Items.read(items, **self.items_options)
+        return listed if features is None else with_features(listed, features)
 
     def read(self) -> Ratings:
         """Read the ratings into memory."""
@@ -185,9 +193,10 @@ def _in_folder(folder: Path) -> _Place:
         **_declared_reading(folder, facts.get("reading", {})),
         "scale": _declared_scale(folder, facts.get("scale")),
         "items": _declared_items(folder, facts.get("items")),
+        "item_features": _declared_features(folder, facts.get("item_features")),
         "users_about": _declared_users(folder, facts.get("users_about")),
     }
-    return _Place(str(facts.get("name", folder.name)), paths, declared, format=kind)
+    return _Place(str(facts.get("name", folder.name)), paths, declared, {"further": True}, format=kind)
 
 
 def _of_parquet(paths: list[Path], source: str | Path) -> list[Path]:
@@ -237,6 +246,15 @@ def _declared_items(folder: Path, source: object) -> Items | Path | None:
         return path
     items = Items.read(path)
     return Items(items.ids, items.titles, items.genres, declared=False)
+
+
+def _declared_features(folder: Path, name: object) -> Path | None:
+    """Return the file of item features beside the ratings, if one is named."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not (folder / name).is_file():
+        raise InvalidRatings(f"{folder / 'dataset.json'}: item_features {name!r} should name a file beside it")
+    return folder / name
 
 
 def _declared_scale(folder: Path, scale: object) -> Scale | None:

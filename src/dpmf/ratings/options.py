@@ -1,8 +1,8 @@
 """What can be said about ratings when they are read.
 
 >>> ReadOptions(delimiter=";").completed({"delimiter": ",", "header": True})
-ReadOptions(scale=None, items=None, columns=None, duplicates=None, missing=None, format=None, delimiter=';', \
-header=True, memory=None, users_about=None, unrated=False, \
+ReadOptions(scale=None, items=None, item_features=None, columns=None, duplicates=None, missing=None, format=None, \
+delimiter=';', header=True, memory=None, users_about=None, unrated=False, \
 item_columns=None, item_delimiter=None, item_encoding=None, encoding=None, escape=None, bad_rows=None, \
 layout=None, leading=None, quotes=None)
 """
@@ -29,6 +29,7 @@ class ReadOptions:
 
     scale: Scale | None = None
     items: Items | str | Path | None = None
+    item_features: str | Path | None = None
     columns: Mapping[str, str | int | None] | None = None
     duplicates: str | None = None
     missing: float | None = None

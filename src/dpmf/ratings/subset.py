@@ -46,6 +46,7 @@ def select_items(ratings: Ratings, positions: NDArray[np.int64], *, keep_people:
         titles=[whole.titles[place] for place in positions],
         genres=[whole.genres[place] for place in positions],
         declared=whole.declared,
+        descriptions=[one._replace(columns=one.columns[positions]) for one in whole.descriptions],
     )
     kept = replace(kept, items=places[kept.items], catalogue=items)
     return kept if keep_people else select_users(kept, np.flatnonzero(np.diff(kept.indptr)))

@@ -128,6 +128,7 @@ class Ratings(Columnar):
         *,
         scale: Scale | tuple[float, float] | None = None,
         items: Items | str | Path | None = None,
+        item_features: str | Path | None = None,
         columns: Mapping[str, str | int | None] | None = None,
         duplicates: str | None = None,
         missing: float | None = None,
@@ -156,6 +157,10 @@ class Ratings(Columnar):
                 a folder that `dpmf data ingest` wrote.
             scale: lowest and highest possible rating, if the source does not declare them.
             items: the public catalogue of items or its file, if the source does not come with one.
+            item_features: a file with public features of the items, such as an embedding of titles: CSV or Parquet
+                with a column of item ids, `.npy` with a row for each item of the list, or `.npz` with `item` and
+                `features`. What these people did, and tags or embeddings made of it, is their data: a guarantee does
+                not cover it here.
             columns: where user, item, rating and (optional) timestamp are: names, or positions from 0. By default the
                 usual names, or without a header the order user, item, rating, timestamp. A count, how often a user had
                 an item, may take the place of the rating. With {"timestamp": None}, no times are read.
@@ -185,6 +190,7 @@ class Ratings(Columnar):
         options = ReadOptions(
             scale=None if scale is None else Scale.of(scale),
             items=items,
+            item_features=item_features,
             columns=columns,
             duplicates=duplicates,
             missing=missing,

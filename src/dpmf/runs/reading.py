@@ -31,6 +31,8 @@ def options_for(release: Release, options: ReadOptions) -> ReadOptions:
     """Return how to read data for a release, which brings its catalogue, and its scale unless another is named."""
     if options.items is not None:
         raise InvalidArgument("items=… cannot be given here: the release brings its own catalogue")
+    if options.item_features is not None:
+        raise InvalidArgument("item_features=… cannot be given here: the release has what it needs of them")
     options = replace(options, items=release.items)
     if release.is_implicit:  # its scale is not that of any ratings
         return replace(options, unrated=True)
@@ -44,6 +46,6 @@ def check_store(data: str, options: ReadOptions) -> None:
             f"{data} is not a block store: `dpmf data ingest {data} STORE` writes one, which all nodes of a cluster "
             "must be able to read"
         )
-    given = options.first_given(("scale", "items", "users_about", *FILE_OPTIONS))
+    given = options.first_given(("scale", "items", "item_features", "users_about", *FILE_OPTIONS))
     if given is not None:
         raise InvalidArgument(f"{given} cannot be given for ratings that are ingested: ingest them again with it")

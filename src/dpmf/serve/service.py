@@ -69,6 +69,7 @@ class Scored(BaseModel):
     item: int | str
     title: str
     score: float
+    known: bool = Field(True, description="False if only what the list of items says tells how it may be rated.")
 
 
 class Listed(Scored):

@@ -35,6 +35,7 @@ from dpmf.methods.als.continued import (
     with_ranking_of,
 )
 from dpmf.methods.als.defaults import FACTORS, IMPLICIT_FACTORS, Settings, plain_defaults, private_defaults
+from dpmf.methods.als.descriptions import described_publicly, described_record
 from dpmf.methods.als.implicit import (
     IMPLICIT_ASSUMPTION,
     confidence_of,
@@ -57,17 +58,13 @@ from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.ledger import Ledger
 from dpmf.ratings import Items, Ratings, Scale
-from dpmf.ratings.features import features_of
+from dpmf.ratings.features import features_of, further_of
 from dpmf.ratings.table import MOST_COUNT
 from dpmf.ratings.trim import trimmed
 
 MOST_PRIVATE_FACTORS = 256
 MOST_PRIVATE_ROUNDS = 10_000
 _OF_IMPLICIT = ("alpha", "counts", "most_count")
-_FEATURES_PUBLIC = (
-    "Genres of items, and years in their titles, are public and were not made from these people's behaviour: what is "
-    "measured of an item is compared with items like it."
-)
 _FACTORS_CHOSEN = "The number of factors was not declared: it follows from the number of users as released, with noise."
 
 
@@ -294,11 +291,12 @@ class ALS(CertifiedMethod):
         settings = self.resolve()
         rule = settings.factors if crowd is None else settings.factors.settled(self.budget.epsilon, crowd.n_users)
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, self.budget, crowd
+        described = features_of(catalogue), further_of(catalogue)
         if self.is_implicit:
             confidence = confidence_of(self.facts(), scale)
-            return PublicImplicitALS(ImplicitPlan(*facts, *confidence), catalogue.ids.keys, self.seed)
+            return PublicImplicitALS(ImplicitPlan(*facts, *confidence), catalogue.ids.keys, self.seed, *described)
         plan = ALSPlan(*facts, per_item=self.moments == "per-item")
-        return PublicALS(plan, scale, catalogue.ids.keys, self.seed, features_of(catalogue), with_traits=self.traits)
+        return PublicALS(plan, scale, catalogue.ids.keys, self.seed, *described, with_traits=self.traits)
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
         """Return the sizes of what a plan releases."""
@@ -312,15 +310,14 @@ class ALS(CertifiedMethod):
         public, listed = public_facts(catalogue)
         chosen = [_FACTORS_CHOSEN] if self.n_factors is None and crowd is None else []
         if self.is_implicit:
-            return [IMPLICIT_ASSUMPTION, *chosen, listed]
-        described = [_FEATURES_PUBLIC] if features_of(catalogue).shape[1] else []
-        return [public, *chosen, listed, *described]
+            return [IMPLICIT_ASSUMPTION, *chosen, listed, *described_publicly(catalogue)]
+        return [public, *chosen, listed, *described_publicly(catalogue)]
 
     def release_of(
         self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
     ) -> Release:
         """Return the release of what the public half found."""
-        configuration = {**configuration, "n_factors": public.V.shape[1]}
+        configuration = {**configuration, "n_factors": public.V.shape[1], **described_record(catalogue)}
         if isinstance(public, PublicImplicitALS):
             numbers = public.ridge, public.plan.confidence
             recorded = {**configuration, LEARNT: public.learnt().record()}

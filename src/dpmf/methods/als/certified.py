@@ -13,7 +13,7 @@ the measurements of all rounds are averaged: so the noise of all rounds together
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,16 +25,16 @@ from dpmf.kernels.bounded_sums import symmetric
 from dpmf.methods.als.known import Before, Known, above_noise
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
 from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of
-from dpmf.methods.als.traits import LEAST_GAIN, Traits
+from dpmf.methods.als.traits import Traits
 from dpmf.methods.certified.conversation import Conversation
-from dpmf.methods.certified.estimate import Estimate, standardized
+from dpmf.methods.certified.estimate import Estimate, likely_totals, standardized
 from dpmf.methods.certified.plan import Stage
 from dpmf.methods.certified.questions import Counts, Headcount
 from dpmf.methods.certified.script import within_reach
 from dpmf.methods.units import unit_of
 from dpmf.model.learnt import BEYOND, Learnt, beyond_chance
 from dpmf.ratings import Scale
-from dpmf.ratings.features import traits_of
+from dpmf.ratings.features import further_traits_of, traits_of
 from dpmf.streams import stream_key
 
 Array = NDArray[np.float64]
@@ -44,6 +44,7 @@ _ERROR = 0.7  # about the standard deviation of a residual, for a scale as wide 
 _SAMPLING = 0.03  # of the variance of a rating counts beside noise, as if people were a sample
 _LEAST_TREND_GAIN = 6.0  # in likelihood, by the logarithm, of the trend of a factor along popularity
 _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN = 2.0, 12.0  # likewise, of biases: of deviations from their trend, and of the trend
+_LEAST_FACTOR_GAIN = 4.0  # likewise, of factors with what is said about items
 _CLEAR = 2.0  # times the size of noise, from which on a second moment is known well enough to go on from a release
 _LEAST_MOVED_GAIN = 2.0  # likewise, of factors, of deviations from an earlier release
 _START_SD, _START_REACH = 0.1, 5.0
@@ -65,6 +66,7 @@ class PublicALS:
         keys: of the catalogue's items, from which the start is drawn.
         seed: of the public start.
         features: what the catalogue says about items, shape (n_items, F); see `dpmf.ratings.features`.
+        further: other descriptions of them, one matrix each; see `dpmf.ratings.described`.
         with_traits: whether people's tastes go by these, too.
     """
 
@@ -73,6 +75,7 @@ class PublicALS:
     keys: NDArray[np.uint64]
     seed: int
     features: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    further: Sequence[Array] = ()
     with_traits: bool = True
     c: Floats = field(init=False)
     V: Floats = field(init=False)
@@ -81,12 +84,15 @@ class PublicALS:
         scale, n_items = self.scale, self.plan.n_items
         self.mean, self.unit = scale.middle, unit_of(scale)
         self.features = self.features if self.features.size else np.zeros((n_items, 0))
-        self._traits = Traits(traits_of(self.features if self.with_traits else self.features[:, :0]))
+        # Where people answer for themselves, they are told what a list of items says, and nothing else.
+        beside = self.further if self.with_traits and self.plan.crowd is None else ()
+        listed = self.features if self.with_traits else self.features[:, :0]
+        self._traits = Traits(traits_of(listed), [further_traits_of(one) for one in beside])
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)
         self.totals, self.popularity = np.ones(n_items), np.zeros(n_items)
-        self._totals_noise = np.ones(n_items)
+        self._totals_noise, self._counted = np.ones(n_items), np.ones(n_items)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
         self._given = np.zeros((n_items, 0), np.float32)
         self._before: Before | None = None
@@ -143,7 +149,7 @@ class PublicALS:
         ridges = self._bias_penalty, self._penalty(penalty)
         c, reached = (within_reach(one, self.unit) for one in (self.c, V))
         size = self._trait_size(ridges[1])
-        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits.columns, size)
+        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits.used, size)
 
     def _trait_size(self, penalty: float) -> float:
         return self._traits.size(penalty / self.error**2) * self.unit
@@ -156,7 +162,7 @@ class PublicALS:
     def start_from(self, before: Before) -> None:
         """Start from an earlier release, with as many factors: what is measured are differences from it."""
         self._before, self._level_known = before, bool(before.biases.any())
-        self._traits.tell = before.with_traits
+        self._traits.keep(before.n_traits)
         self.c[:] = before.biases
         self._choose_factors()
 
@@ -189,7 +195,9 @@ class PublicALS:
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
         known = bool(np.isfinite(self._biases.variance).any())
-        self._level_known, self._traits.tell = known and self._has_level(), known and self._have_telling_traits()
+        self._level_known = known and self._has_level()
+        if known:
+            self._judge_traits()
         self._factors = Estimate(*np.array(tensors["factors"]))
 
     def _measure_popularity(self) -> Conversation:
@@ -238,8 +246,9 @@ class PublicALS:
         Where a run continues an earlier release, never less than three times that: steps of items that have more weight
         than it seems would be too long, and nothing is lost by short ones.
         """
-        least = noise if self._before is None else BEYOND * noise
-        self.totals, self._totals_noise = np.maximum(totals, least), noise
+        self._counted, self._totals_noise = totals, noise
+        least = BEYOND * noise
+        self.totals = np.maximum(totals, least) if self._before is not None else likely_totals(totals, noise)
         self.popularity = standardized(np.log(self.totals))
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
@@ -296,11 +305,13 @@ class PublicALS:
         self._biases = self._biases.refined(measured[:, None], variance[:, None])
         before = np.zeros((len(self.c), 1)) if self._before is None else self._before.biases[:, None]
         moved = self._biases.less(before)
-        features = self.features if self._before is None else None  # of differences from a release they say nothing
+        # Of differences from a release descriptions say nothing.
+        described = (self.features, self.further) if self._before is None else ()
         gains = _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN
-        likely = before + moved.shrunk(self.popularity, self._bias_sampling, *gains, features)
+        likely = before + moved.shrunk(self.popularity, self._bias_sampling, *gains, *described)
         self.c = likely[:, 0].astype(np.float32)
-        self._level_known, self._traits.tell = self._has_level(), self._have_telling_traits()
+        self._level_known = self._has_level()
+        self._judge_traits()
 
     @property
     def _bias_sampling(self) -> Array:
@@ -311,24 +322,27 @@ class PublicALS:
         known = self._before is not None and self._before.biases.any()
         return bool(known or self._biases.trends(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN).any())
 
-    def _have_telling_traits(self) -> bool:
-        """Return whether traits say more about biases than chance would: then people's tastes go by them, too."""
-        if self._before is not None:
-            return self._before.with_traits
-        if not self._traits.columns.shape[1]:
-            return False
-        gain = self._biases.predicted_gain(self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN, self.features)
-        return gain > LEAST_GAIN
+    def _judge_traits(self) -> None:
+        """Decide which traits say more about biases than chance would: people's tastes go by them, too."""
+        if self._before is None and (self.features.shape[1] or self.further):
+            known = self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN
+            self._traits.judge(self._biases.predicted_gains(*known, self.features, self.further))
+
+    @property
+    def _told(self) -> Array:
+        """What the list says about items, and telling further descriptions, shape (n_items, F), standardised."""
+        telling = [self.further[place] for place, does in enumerate(self._traits.telling) if does]
+        return np.hstack([self.features, *(one * math.sqrt(one.shape[1]) for one in telling)])
 
     def learnt(self) -> Learnt:
         """Return what stands out from the noise."""
-        popular = self.totals > BEYOND * self._totals_noise  # where that is the least, it is not more than that
+        popular = self._counted > BEYOND * self._totals_noise  # where that is the least, it is not more than that
         biases = (self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
         rated = self._biases.stands_out(*biases)[:, 0] if np.isfinite(self._biases.variance).all() else ~popular
         factors = self._factors_beyond_noise() & popular[:, None]
         with_factors = factors.any(axis=1)
         known = rated | with_factors
-        with_ratings = known & beyond_chance(self.totals, self._totals_noise)
+        with_ratings = known & beyond_chance(self._counted, self._totals_noise)
         n_factors, n_rated = int(factors.any(axis=0).sum()), int(np.count_nonzero(popular & known))
         if self._before is not None:  # what was known is known, and noise of these ratings alone was added
             with_factors = with_factors | self._before.with_factors
@@ -376,7 +390,9 @@ class PublicALS:
         sampling = _SAMPLING * self.error**2 / (self.totals[:, None] * spread)
         self._factors = after.turned(basis.T)
         known = self._factors_before @ basis
-        moved = after.less(known).shrunk(self.popularity, sampling, self._least_gain, _LEAST_TREND_GAIN)
+        described = self._told if self._before is None else None
+        gains = self._least_gain, _LEAST_TREND_GAIN
+        moved = after.less(known).shrunk(self.popularity, sampling, *gains, described, (), _LEAST_FACTOR_GAIN)
         if self._before is not None:
             moved[:, unclear] = 0
         self.V = ((known + moved) @ basis.T).astype(np.float32)

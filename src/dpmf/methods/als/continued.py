@@ -71,7 +71,7 @@ def before_of(start: Release, catalogue: Items) -> Before:
     rated = np.full(len(start.items), bool(learnt.rated)) if learnt.with_ratings is None else learnt.with_ratings
     with_ratings[known] = rated[places[known]]
     n_known = learnt.factors if known.any() else 0
-    return Before(factors, biases, with_factors, with_ratings, n_known, learnt.traits > 0)
+    return Before(factors, biases, with_factors, with_ratings, n_known, learnt.traits)
 
 
 def with_ranking_of(start: Release, release: Release) -> Release:

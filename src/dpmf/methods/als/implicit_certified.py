@@ -7,13 +7,14 @@ it, u_i being fitted without the item. All of them are answers to questions in w
 
 Person i counts with the weight a_i = 1/√n_i, n_i being how many items they have: with it everybody's part in a sum over
 items is bounded alike. Item factors solve the least squares in which person i's part weighs a_i, with one second moment
-of users' factors for all items; measurements of all rounds are averaged and shrunk.
+of users' factors for all items; measurements of all rounds are averaged, and shrunk towards
+what descriptions of the items predict.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,7 @@ _SPREAD_OF_COUNTS = 1.5  # mean of √n times mean of 1/√n, n being how many i
 _LIFT = 0.5  # of the mean of √n: people who have fewer items than its square count in full in moments
 _FORGET = 0.3  # of what earlier rounds found: it was about other factors of people
 _LEAST_MEAN_GAIN = 1.0  # in likelihood, by the logarithm, of a mean of items' factors other than 0
+_LEAST_FACTOR_GAIN = 4.0  # likewise, of factors with what is said about items
 _SAMPLING = 0.3  # of what a random choice of people would add to noise
 
 
@@ -48,16 +50,21 @@ class PublicImplicitALS:
         plan: the public facts.
         keys: of the catalogue's items, from which the start is drawn.
         seed: of the public start.
+        features: what the catalogue says about items, shape (n_items, F); see `dpmf.ratings.features`.
+        further: other descriptions of them, one matrix each; see `dpmf.ratings.described`.
     """
 
     plan: ImplicitPlan
     keys: NDArray[np.uint64]
     seed: int
+    features: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    further: Sequence[Array] = ()
     c: Floats = field(init=False)
     V: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         n_items = self.plan.n_items
+        self.features = self.features if self.features.size else np.zeros((n_items, 0))
         self.c, self._weights = np.zeros(n_items, np.float32), np.ones(n_items)
         self._counts = Estimate.nothing(n_items, 1)
         self.total = 1.0
@@ -180,7 +187,9 @@ class PublicImplicitALS:
         sampling = _SAMPLING * own**2 * self.counts[:, None] * spread / self.total / self._mean_root() / through**2
         self._factors = after.turned(basis.T)
         # More of a trend than a mean would be noise.
-        likely = after.shrunk(np.zeros(self.plan.n_items), sampling, 0.0, _LEAST_MEAN_GAIN)
+        nowhere = np.zeros(self.plan.n_items)
+        described = self.features, self.further, _LEAST_FACTOR_GAIN
+        likely = after.shrunk(nowhere, sampling, 0.0, _LEAST_MEAN_GAIN, *described)
         self.V = (c * (likely @ basis.T)).astype(np.float32)
 
     def learnt(self) -> Learnt:

@@ -35,7 +35,7 @@ class Before(NamedTuple):
         with_factors: shape (n_items,), the items whose factors it knew.
         with_ratings: shape (n_items,), those of which it knew how they are rated.
         n_known: how many factors it knew.
-        with_traits: whether traits of items told something.
+        n_traits: how many traits of items it used.
     """
 
     factors: NDArray[np.float64]
@@ -43,7 +43,7 @@ class Before(NamedTuple):
     with_factors: NDArray[np.bool_]
     with_ratings: NDArray[np.bool_]
     n_known: int
-    with_traits: bool
+    n_traits: int
 
 
 def above_noise(count: float, sd: float) -> float:

@@ -9,12 +9,18 @@ are used if they tell something: if they say more about the noisy biases of item
 >>> traits.tell = True
 >>> traits.count, traits.beside(np.zeros((3, 1), np.float32), traits.size(1.0)).shape
 (2, (3, 3))
+>>> more = Traits(np.ones((3, 2), np.float32), (np.ones((3, 4), np.float32), np.ones((3, 1), np.float32)))
+>>> more.judge([9.0, 0.0, 9.0])
+>>> more.used.shape
+(3, 3)
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +35,44 @@ class Traits:
     """What the list of items says about them.
 
     Attributes:
-        columns: of items, shape (n_items, C); squared lengths have mean 1.
-        tell: whether they tell something, as far as is known.
+        columns: what the list itself says, shape (n_items, C); squared lengths have mean 1.
+        further: the same of each further description.
+        tell: whether what the list itself says tells something, as far as is known.
+        telling: which of the further descriptions do.
     """
 
     columns: Floats
+    further: Sequence[Floats] = ()
     tell: bool = False
+    telling: Sequence[bool] = ()
+
+    def judge(self, gains: Sequence[float]) -> None:
+        """Decide which of them tell something, by how much likelier noisy biases are with each: first the list's."""
+        first, *others = (gain > LEAST_GAIN for gain in gains)
+        self.tell, self.telling = first and self.columns.shape[1] > 0, others
+
+    def keep(self, number: int) -> None:
+        """Use as many as an earlier release did: the list's own if there were any, and others that make up the rest."""
+        widths = [one.shape[1] for one in self.further]
+        choices = sorted(product((False, True), repeat=len(widths)), key=sum)
+        rest = number - self.columns.shape[1]
+        whole = (one for one in choices if sum(compress(widths, one)) == rest)
+        self.tell, self.telling = number > 0, next(whole, choices[0])
+
+    @property
+    def used(self) -> Floats:
+        """Those that are used, side by side."""
+        return np.hstack([self.columns[:, : self.columns.shape[1] * self.tell], *compress(self.further, self.telling)])
 
     @property
     def count(self) -> int:
         """How many of them are used."""
-        return int(self.columns.shape[1]) if self.tell else 0
+        return int(self.used.shape[1])
 
     @property
     def described(self) -> NDArray[np.bool_]:
         """Which items have any that are used, shape (n_items,)."""
-        return np.asarray(self.columns.any(axis=1) & self.tell)
+        return np.asarray(self.used.any(axis=1))
 
     def size(self, penalty: float) -> float:
         """Return by what to multiply them, so that tastes for them are held down as they should be.
@@ -52,8 +80,8 @@ class Traits:
         Args:
             penalty: on people's factors, in units of the variance of an error.
         """
-        return TASTE_SD * math.sqrt(penalty) if self.tell else 0.0
+        return TASTE_SD * math.sqrt(penalty) if self.count else 0.0
 
     def beside(self, V: Floats, size: float) -> Floats:
         """Return factors with traits of this size behind them; with a size of 0, factors alone."""
-        return np.hstack([V, self.columns * np.float32(size)]) if size and self.columns.shape[1] else V
+        return np.hstack([V, self.used * np.float32(size)]) if size and self.count else V

@@ -11,19 +11,19 @@ Everything here works on numbers that are released already, noise included, so i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmf.methods.certified.described import predicted
 
 Array = NDArray[np.float64]
 _DEGREE = 2  # of the trend along popularity
 _LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
 _SPREADS = 60  # how many are tried, a constant factor apart
-_LEAST_PREDICTED_GAIN = 1.0  # in likelihood, by the logarithm: features that say less are left alone
-_STRENGTHS = np.concatenate([[0.0], np.exp(np.linspace(-12.0, 1.0, 27))])  # of what features predict, its variance
-_FEW_SPREADS = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,8 @@ class Estimate:
         least_gain: float,
         least_trend_gain: float,
         features: Array | None = None,
+        further: Sequence[Array] = (),
+        least_predicted: float = 1.0,
     ) -> Array:
         """Return the likeliest numbers, if they lie around a trend along popularity with normal deviations.
 
@@ -88,22 +90,28 @@ class Estimate:
             least_gain: how much likelier (by the logarithm) deviations must be than none; below it there are none.
             least_trend_gain: likewise for the trend; noise alone would make half of the coefficients, 1.5.
             features: of the items, shape (n_items, F), each with a standard deviation of about 1.
+            further: other descriptions of the items; see `dpmf.methods.certified.described.predicted`.
+            least_predicted: how much likelier deviations must be with what features predict than without.
         """
         likely, variance = self.trends(popularity, sampling, least_trend_gain), self.variance + sampling
-        if features is not None and features.shape[1]:
+        if features is not None and (features.shape[1] or further):
             columns = zip((self.value - likely).T, variance.T, strict=True)
-            likely += np.stack([_predicted(features, column, noise)[0] for column, noise in columns], axis=1)
+            likely += np.stack(
+                [predicted(features, further, *column, least_predicted).values for column in columns], axis=1
+            )
         deviations = self.value - likely
         spreads = _spreads(deviations, variance, least_gain)
         return np.asarray(likely + deviations * spreads / (spreads + variance))
 
-    def predicted_gain(self, popularity: Array, sampling: Array, least_trend_gain: float, features: Array) -> float:
-        """Return how much likelier, by the logarithm, the first column is with what features predict than without.
+    def predicted_gains(
+        self, popularity: Array, sampling: Array, least_trend_gain: float, features: Array, further: Sequence[Array]
+    ) -> tuple[float, ...]:
+        """Return how much likelier, by the logarithm, the first column is with what each description predicts.
 
         The arguments are those of `shrunk`.
         """
         deviations = self.value - self.trends(popularity, sampling, least_trend_gain)
-        return _predicted(features, deviations[:, 0], (self.variance + sampling)[:, 0])[1]
+        return predicted(features, further, deviations[:, 0], (self.variance + sampling)[:, 0]).gains
 
     def stands_out(
         self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float
@@ -123,33 +131,6 @@ class Estimate:
         for column, noise in enumerate((self.variance + sampling).T):
             trends[:, column] = _trend(popularity, self.value[:, column], noise, least_gain)
         return trends
-
-
-def _predicted(features: Array, deviations: Array, noise: Array) -> tuple[Array, float]:
-    """Return what features predict of deviations with noise of different sizes, 0 if it may be chance; and the gain.
-
-    The gain is how much likelier deviations are with the prediction than without, by the logarithm.
-
-    The prediction is linear, with normal coefficients, and what it leaves over is normal. Both variances are the
-    likeliest ones given all deviations (empirical Bayes), so that features that say little have little influence.
-    """
-    n_features = features.shape[1]
-    scaled = features / math.sqrt(n_features)
-    smallest = float(noise.min())
-    largest = max(float(np.square(deviations).max()), smallest)
-    best, without, coefficients = -math.inf, -math.inf, np.zeros(n_features)
-    for spread in (0.0, *np.exp(np.linspace(math.log(0.01 * smallest), math.log(largest), _FEW_SPREADS))):
-        precision = 1 / (noise + spread)
-        curvatures, basis = np.linalg.eigh(scaled.T @ (precision[:, None] * scaled))
-        curvatures, pulls = np.maximum(curvatures, 0.0), basis.T @ (scaled.T @ (precision * deviations))
-        alone = 0.5 * float(np.log(precision).sum() - (precision * deviations**2).sum())
-        damped = 1 + _STRENGTHS[:, None] * curvatures
-        gains = alone + 0.5 * (_STRENGTHS[:, None] * pulls**2 / damped - np.log(damped)).sum(axis=1)
-        without, found = max(without, alone), int(gains.argmax())
-        if gains[found] > best:
-            best, coefficients = float(gains[found]), basis @ (_STRENGTHS[found] * pulls / damped[found])
-    gain = best - without
-    return np.asarray(scaled @ coefficients) if gain > _LEAST_PREDICTED_GAIN else np.zeros(len(deviations)), gain
 
 
 def _spreads(deviations: Array, variance: Array, least_gain: float) -> Array:
@@ -179,7 +160,8 @@ def _gain(squares: Array, noise: Array, total: Array) -> float:
 def _trend(popularity: Array, value: Array, noise: Array, least_gain: float) -> Array:
     """Return a polynomial in popularity, fitted to values with noise of different sizes; 0 if it may be noise."""
     powers = np.stack([popularity**degree for degree in range(_DEGREE + 1)], axis=1)
-    weights = 1 / (noise + np.median(np.abs(value)) ** 2 + _SMALL)
+    spread = float((value**2 / noise).sum() / (1 / noise).sum())  # about that of items with little noise
+    weights = 1 / (noise + spread + _SMALL)
     normal = powers.T @ (weights[:, None] * powers)
     normal += 1e-6 * np.trace(normal) * np.eye(_DEGREE + 1)
     fitted: Array = powers @ np.linalg.solve(normal, powers.T @ (weights * value))
@@ -191,3 +173,21 @@ def standardized(numbers: Array) -> Array:
     """Return numbers less their mean, over their standard deviation."""
     result: Array = (numbers - numbers.mean()) / max(float(numbers.std()), _SMALL)
     return result
+
+
+def likely_totals(noisy: Array, noise: Array) -> Array:
+    """Return what numbers above 0 are expected to be, given each with normal noise of a standard deviation of its own.
+
+    How they are distributed is the likeliest distribution over a grid, given all of them. So where noise hides how
+    often each of many rare items is rated, each gets about their mean, and not what noise alone would make of it.
+    """
+    least = float(noise.min()) * 1e-2
+    grid = np.exp(np.linspace(math.log(least), math.log(max(float(noisy.max()), 2 * least)), 60))
+    apart = (noisy[:, None] - grid) / noise[:, None]
+    likelihood = np.exp(-0.5 * np.square(apart) + 0.5 * np.square(apart).min(axis=1, keepdims=True))
+    shares = np.full(len(grid), 1 / len(grid))
+    for _ in range(100):
+        parts = likelihood * shares
+        shares = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
+    parts = likelihood * shares
+    return np.asarray(parts @ grid**2 / (parts @ grid))

@@ -24,6 +24,7 @@ from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
 from dpmf.methods.als.certified import PublicALS
+from dpmf.methods.als.descriptions import DESCRIBED
 from dpmf.methods.als.plan import ALSPlan
 from dpmf.methods.als.popularity import with_columns
 from dpmf.methods.base import RunOptions
@@ -40,7 +41,7 @@ from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
 from dpmf.privacy.calibration import part_of
 from dpmf.ratings import Items, Scale
-from dpmf.ratings.features import features_of
+from dpmf.ratings.features import features_of, further_of
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,8 @@ class Joint(CertifiedMethod):
             rule = rule.settled(left.epsilon, crowd.n_users)
         facts = len(catalogue), rule, settings.n_epochs, settings.regularization, left, crowd
         plan = ALSPlan(*facts, known=known, given=given)
-        features = features_of(catalogue)
-        second = PublicALS(plan, scale, catalogue.ids.keys, self.seed, features, with_traits=self.traits)
+        described = features_of(catalogue), further_of(catalogue)
+        second = PublicALS(plan, scale, catalogue.ids.keys, self.seed, *described, with_traits=self.traits)
         return PublicJoint(JointPlan(first.plan, second.plan, self.facts()["share"], self.budget), first, second)
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
@@ -204,4 +205,5 @@ class Joint(CertifiedMethod):
 def combined(rated: Release, ranked: Release, configuration: Mapping[str, Any]) -> Release:
     """Return one release of a rating model and a ranking."""
     found = {"n_factors": rated.n_factors - rated.learnt.traits, "head": ranked.configuration["head"]}
+    found |= {name: rated.configuration[name] for name in (DESCRIBED,) if name in rated.configuration}
     return replace(with_columns(rated), ranking=ranked.ranking, configuration={**configuration, **found})

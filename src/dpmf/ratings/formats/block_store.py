@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def _read(location: Location) -> Ratings:
     """Return the stored ratings, on another scale or for another catalogue of items if one is given."""
     _refuse(location, FILE_OPTIONS)
+    if location.options.items is None:
+        _refuse(location, ("item_features",))
     ratings, items = RatingsOnDisk.open(location.path).load(), location.read_items()
     if location.options.scale is None and items is None:
         return ratings
@@ -49,7 +51,7 @@ def _sizes(location: Location) -> Sizes:
 
 @contextlib.contextmanager
 def _stream(location: Location, memory: int, scratch: Path) -> Iterator[RatingsOnDisk]:
-    _refuse(location, ("scale", "items", "users_about", *FILE_OPTIONS))
+    _refuse(location, ("scale", "items", "item_features", "users_about", *FILE_OPTIONS))
     yield RatingsOnDisk.open(location.path)
 
 

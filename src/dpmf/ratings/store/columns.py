@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpmf.errors import DamagedFile, InvalidArgument, InvalidRatings
 from dpmf.files import dump_json, is_sealed, load_tensors, read_json, save_tensors, sealed, sha256_of, write_text
+from dpmf.ratings.described import Description
 from dpmf.ratings.ids import Ids
 from dpmf.ratings.items import Items
 from dpmf.ratings.subset import select_users
@@ -152,10 +153,11 @@ class RatingsOnDisk:
                 raise DamagedFile(f"{folder / TENSOR_FILE} is damaged: {_AGAIN}")
             declared, scale = facts["catalogue_declared"] is True, facts["scale"]
             titles, genres = (_texts_of_tensors(name, tensors) for name in ("titles", "genres"))
+            catalogue = Items(_ids_of_tensors("items", tensors), titles, genres, declared=declared)
             opened = cls(
                 folder=folder,
                 user_ids=_ids_of_tensors("users", tensors),
-                catalogue=Items(_ids_of_tensors("items", tensors), titles, genres, declared=declared),
+                catalogue=catalogue.described(*_descriptions(facts.get("descriptions", ()), tensors)),
                 # What the store does not call declared is not: a private run treats declared facts as public.
                 scale=Scale(
                     scale["lo"], scale["hi"], declared=scale["declared"] is True, counts=scale.get("counts") is True
@@ -283,6 +285,7 @@ def complete(
         "counts": counts,
         "piece_starts": piece_starts,
         "checksums": np.array(checksums, np.uint32),
+        **{f"description {place}": one.columns for place, one in enumerate(source.catalogue.descriptions)},
     }
     save_tensors(folder / TENSOR_FILE, tensors)
     facts = {
@@ -297,6 +300,8 @@ def complete(
     }
     if source.users_about is not None:
         facts["users_about"] = source.users_about
+    if source.catalogue.descriptions:
+        facts["descriptions"] = [{"what": one.what, "digest": one.digest} for one in source.catalogue.descriptions]
     write_text(folder / FACTS_FILE, dump_json(sealed(facts)))
 
 
@@ -340,6 +345,17 @@ def _read(file: Any, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def _ids_as_tensors(name: str, ids: Ids) -> dict[str, NDArray[Any]]:
     return {name: ids.array} if ids.array.dtype.kind == "i" else _texts_as_tensors(name, ids.array.tolist())
+
+
+def _descriptions(told: Sequence[Any], tensors: Mapping[str, NDArray[Any]]) -> list[Description]:
+    """Return what is said about items beside their titles and genres."""
+    found = []
+    for place, one in enumerate(told):
+        columns = tensors[f"description {place}"]
+        if columns.ndim != 2 or columns.dtype != np.float32 or not np.isfinite(columns).all():
+            raise ValueError(f"description {place} should be a finite float32 matrix")
+        found.append(Description(str(one["what"]), str(one["digest"]), columns))
+    return found
 
 
 def _ids_of_tensors(name: str, tensors: dict[str, NDArray[Any]]) -> Ids:
