@@ -98,7 +98,7 @@ def _continued(facts: Facts) -> PublicALS:
     sizes = np.array([0.1, 0.3, 0.5])
     factors = rng.normal(size=(facts.n_items, K)) * rng.choice(sizes, (facts.n_items, 1))
     known = np.ones(facts.n_items, np.bool_)
-    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, known, K, False))
+    public.start_from(Before(factors, rng.normal(size=facts.n_items), known, known, K, np.zeros(0)))
     return public
 
 
@@ -107,7 +107,7 @@ class _DescribedALS(PublicALS):
 
     def _judge_traits(self) -> None:
         known = bool(self._biases.variance.max() < np.inf) or self._before is not None
-        self._traits.tell, self._traits.telling = known, [known]
+        self._traits.tell, self._traits.shares = known, [0.5 * known]
 
 
 def _described(facts: Facts, *, continued: bool = False, per_item: bool = False) -> PublicALS:
@@ -116,7 +116,7 @@ def _described(facts: Facts, *, continued: bool = False, per_item: bool = False)
     features, further = rng.normal(size=(facts.n_items, 3)), rng.normal(size=(facts.n_items, 2))
     public = _DescribedALS(alone.plan, facts.scale, facts.keys, 3, features, [further])
     if alone._before is not None:
-        public.start_from(alone._before._replace(n_traits=5))
+        public.start_from(alone._before._replace(traits=np.ones(5)))
     return public
 
 

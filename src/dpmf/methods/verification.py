@@ -185,23 +185,30 @@ def _other_traits(release: Release) -> str | None:
     listed = traits_of(features_of(release.items))
     groups = [listed, *map(further_traits_of, further_of(release.items))]
     for used in product((True, False), repeat=len(groups)):
-        if _are_traits(found, np.hstack([listed[:, :0], *compress(groups, used)])):
+        if _are_traits(found, list(compress(groups, used))):
             return None
     if told and not given:  # those of the list can be made again, and of the others there are only so many
         first = found[:, : listed.shape[1]]
-        rest = found.shape[1] - (listed.shape[1] if _are_traits(first, listed) else 0)
+        rest = found.shape[1] - (listed.shape[1] if _are_traits(first, [listed]) else 0)
         if rest <= MOST_FURTHER_TRAITS * len(told):
             return None
     return "factors that should be public traits of the items are not those of its list of items"
 
 
-def _are_traits(found: NDArray[np.float64], traits: NDArray[np.float32]) -> bool:
-    """Tell whether all numbers are those of traits, times one number."""
-    if traits.shape != found.shape or not traits.size:
+def _are_traits(found: NDArray[np.float64], groups: Sequence[NDArray[np.float32]]) -> bool:
+    """Tell whether numbers are those of groups of traits, each times one number."""
+    ends = np.cumsum([group.shape[1] for group in groups])
+    if not len(ends) or found.shape[1] != ends[-1]:
         return False
-    exact = traits.astype(np.float64)
-    size = float((found * exact).sum() / max(float((exact * exact).sum()), 1e-300))
-    return bool(np.abs(found - size * exact).max() <= _TRAIT_ROUNDING * np.abs(found).max())
+    return all(
+        _is_multiple(part, group) for part, group in zip(np.split(found, ends[:-1], axis=1), groups, strict=True)
+    )
+
+
+def _is_multiple(part: NDArray[np.float64], group: NDArray[np.float32]) -> bool:
+    exact = group.astype(np.float64)
+    size = float((part * exact).sum() / max(float((exact * exact).sum()), 1e-300))
+    return bool(np.abs(part - size * exact).max(initial=0) <= _TRAIT_ROUNDING * np.abs(part).max(initial=0))
 
 
 def _too_much_learnt(release: Release) -> str | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ class PublicALS:
     def start_from(self, before: Before) -> None:
         """Start from an earlier release, with as many factors: what is measured are differences from it."""
         self._before, self._level_known = before, bool(before.biases.any())
-        self._traits.keep(before.n_traits)
+        self._traits.keep(before.traits)
         self.c[:] = before.biases
         self._choose_factors()
 
@@ -326,12 +327,13 @@ class PublicALS:
         """Decide which traits say more about biases than chance would: people's tastes go by them, too."""
         if self._before is None and (self.features.shape[1] or self.further):
             known = self.popularity, self._bias_sampling, _LEAST_LEVEL_GAIN
-            self._traits.judge(self._biases.predicted_gains(*known, self.features, self.further))
+            found = self._biases.described(*known, self.features, self.further)
+            self._traits.judge(found.gains, [size / self.unit for size in found.sizes])
 
     @property
     def _told(self) -> Array:
         """What the list says about items, and telling further descriptions, shape (n_items, F), standardised."""
-        telling = [self.further[place] for place, does in enumerate(self._traits.telling) if does]
+        telling = compress(self.further, self._traits.shares)
         return np.hstack([self.features, *(one * math.sqrt(one.shape[1]) for one in telling)])
 
     def learnt(self) -> Learnt:

@@ -71,7 +71,8 @@ def before_of(start: Release, catalogue: Items) -> Before:
     rated = np.full(len(start.items), bool(learnt.rated)) if learnt.with_ratings is None else learnt.with_ratings
     with_ratings[known] = rated[places[known]]
     n_known = learnt.factors if known.any() else 0
-    return Before(factors, biases, with_factors, with_ratings, n_known, learnt.traits)
+    traits = start.item_factors[:, start.n_factors - learnt.traits :].astype(np.float64)
+    return Before(factors, biases, with_factors, with_ratings, n_known, np.square(traits).sum(axis=0))
 
 
 def with_ranking_of(start: Release, release: Release) -> Release:

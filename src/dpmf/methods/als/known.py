@@ -35,7 +35,7 @@ class Before(NamedTuple):
         with_factors: shape (n_items,), the items whose factors it knew.
         with_ratings: shape (n_items,), those of which it knew how they are rated.
         n_known: how many factors it knew.
-        n_traits: how many traits of items it used.
+        traits: how large each of its traits of items is: the sum of the squares of its numbers.
     """
 
     factors: NDArray[np.float64]
@@ -43,7 +43,7 @@ class Before(NamedTuple):
     with_factors: NDArray[np.bool_]
     with_ratings: NDArray[np.bool_]
     n_known: int
-    n_traits: int
+    traits: NDArray[np.float64]
 
 
 def above_noise(count: float, sd: float) -> float:

@@ -10,9 +10,9 @@ are used if they tell something: if they say more about the noisy biases of item
 >>> traits.count, traits.beside(np.zeros((3, 1), np.float32), traits.size(1.0)).shape
 (2, (3, 3))
 >>> more = Traits(np.ones((3, 2), np.float32), (np.ones((3, 4), np.float32), np.ones((3, 1), np.float32)))
->>> more.judge([9.0, 0.0, 9.0])
->>> more.used.shape
-(3, 3)
+>>> more.judge([9.0, 0.0, 9.0], [0.2, 0.0, 0.1])
+>>> more.used.tolist()[0]
+[1.0, 1.0, 0.5]
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
+WHOLE_SIZE = 0.2  # of what a further description adds to predicted biases, from which on it counts as genres do
 LEAST_GAIN = 8.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
 
 
@@ -38,31 +39,50 @@ class Traits:
         columns: what the list itself says, shape (n_items, C); squared lengths have mean 1.
         further: the same of each further description.
         tell: whether what the list itself says tells something, as far as is known.
-        telling: which of the further descriptions do.
+        shares: of the size of the list's own traits, what each further description gets; 0 if it tells nothing.
     """
 
     columns: Floats
     further: Sequence[Floats] = ()
     tell: bool = False
-    telling: Sequence[bool] = ()
+    shares: Sequence[float] = ()
 
-    def judge(self, gains: Sequence[float]) -> None:
-        """Decide which of them tell something, by how much likelier noisy biases are with each: first the list's."""
+    def judge(self, gains: Sequence[float], sizes: Sequence[float]) -> None:
+        """Decide which of them tell something, and how large tastes for further ones may be.
+
+        People hardly differ in how they like what hardly matters to all of them together.
+
+        Args:
+            gains: how much likelier noisy biases are with each description, first with what the list says.
+            sizes: how much each adds to what is predicted of biases, a standard deviation, on a scale from 1 to 5.
+        """
         first, *others = (gain > LEAST_GAIN for gain in gains)
-        self.tell, self.telling = first and self.columns.shape[1] > 0, others
+        self.tell = first and self.columns.shape[1] > 0
+        self.shares = [min(size / WHOLE_SIZE, 1.0) * does for size, does in zip(sizes[1:], others, strict=True)]
 
-    def keep(self, number: int) -> None:
-        """Use as many as an earlier release did: the list's own if there were any, and others that make up the rest."""
+    def keep(self, squares: NDArray[np.float64]) -> None:
+        """Use those that an earlier release did: the list's own if there are any, and others that make up the rest.
+
+        Args:
+            squares: how large each of its traits was, the sum of the squares of its numbers.
+        """
         widths = [one.shape[1] for one in self.further]
+        first = self.columns.shape[1]
         choices = sorted(product((False, True), repeat=len(widths)), key=sum)
-        rest = number - self.columns.shape[1]
-        whole = (one for one in choices if sum(compress(widths, one)) == rest)
-        self.tell, self.telling = number > 0, next(whole, choices[0])
+        whole = (one for one in choices if sum(compress(widths, one)) == len(squares) - first)
+        chosen, place = next(whole, choices[0]), first
+        self.tell, self.shares = len(squares) > 0, [0.0] * len(widths)
+        for number, width in enumerate(widths):
+            if chosen[number]:
+                part, place = squares[place : place + width], place + width
+                self.shares[number] = min(math.sqrt(part.sum() / squares[:first].sum()), 1.0) if first else 1.0
 
     @property
     def used(self) -> Floats:
-        """Those that are used, side by side."""
-        return np.hstack([self.columns[:, : self.columns.shape[1] * self.tell], *compress(self.further, self.telling)])
+        """Those that are used, side by side, each in its size."""
+        listed = self.columns[:, : self.columns.shape[1] * self.tell]
+        sized = (one * np.float32(share) for one, share in zip(self.further, self.shares) if share)  # noqa: B905
+        return np.hstack([listed, *sized])
 
     @property
     def count(self) -> int:

@@ -39,10 +39,12 @@ class Prediction(NamedTuple):
         values: shape (n_items,).
         gains: how much likelier, by the logarithm, the numbers are with each description than without it, given those
             before it: first that by the list's own features, then that by each further one.
+        sizes: about how much each adds to the prediction, a standard deviation; 0 for those that are left out.
     """
 
     values: Array
     gains: tuple[float, ...]
+    sizes: tuple[float, ...]
 
 
 def predicted(
@@ -56,27 +58,28 @@ def predicted(
         deviations, noise: the numbers and the variances of the noise in them, shape (n_items,).
         least_gain: how much likelier (by the logarithm) deviations must be with what the list says than without.
     """
-    values, likelihood, without = _by_listed(listed, deviations, noise)
-    gains = [likelihood - without]
-    used: list[Array] = []
+    values, likelihood, without, strength = _by_listed(listed, deviations, noise)
+    gains, sizes = [likelihood - without], np.zeros(1 + len(further))
+    used: dict[int, Array] = {}
     if gains[0] > least_gain:
-        used.append(listed / math.sqrt(listed.shape[1]))
+        used[0], sizes[0] = listed / math.sqrt(listed.shape[1]), math.sqrt(strength)
     else:
         values, likelihood = np.zeros(len(deviations)), without
-    for one in further:
-        together = _Together([*used, one], deviations, noise)
+    for place, one in enumerate(further, start=1):
+        together = _Together([*used.values(), one], deviations, noise)
         gains.append(together.likelihood - likelihood)
         if gains[-1] > LEAST_FURTHER_GAIN:
-            used.append(one)
+            used[place] = one
             values, likelihood = together.values(), together.likelihood
-    return Prediction(values, tuple(gains))
+            sizes[list(used)] = together.sizes
+    return Prediction(values, tuple(gains), tuple(sizes.tolist()))
 
 
-def _by_listed(features: Array, deviations: Array, noise: Array) -> tuple[Array, float, float]:
-    """Return what one description predicts, and how likely deviations are with it, and without, by the logarithm."""
+def _by_listed(features: Array, deviations: Array, noise: Array) -> tuple[Array, float, float, float]:
+    """Return what one description predicts, how likely deviations are with it and without, and its strength."""
     n_features = max(features.shape[1], 1)
     scaled, strengths = features / math.sqrt(n_features), _strengths_to_try(deviations, noise)
-    best, without, coefficients = -math.inf, -math.inf, np.zeros(features.shape[1])
+    best, without, strength, coefficients = -math.inf, -math.inf, 0.0, np.zeros(features.shape[1])
     for spread in _spreads_to_try(deviations, noise):
         precision = 1 / (noise + spread)
         alone = 0.5 * float(np.log(precision).sum() - (precision * deviations**2).sum())
@@ -90,8 +93,9 @@ def _by_listed(features: Array, deviations: Array, noise: Array) -> tuple[Array,
         gains = alone + 0.5 * (strengths[:, None] * pulls**2 / damped - np.log(damped)).sum(axis=1)
         found = int(gains.argmax())
         if gains[found] > best:
-            best, coefficients = float(gains[found]), basis @ (strengths[found] * pulls / damped[found])
-    return np.asarray(scaled @ coefficients), best, without
+            best, strength = float(gains[found]), float(strengths[found])
+            coefficients = basis @ (strengths[found] * pulls / damped[found])
+    return np.asarray(scaled @ coefficients), best, without, strength
 
 
 def _spreads_to_try(deviations: Array, noise: Array) -> tuple[float, ...]:
@@ -129,6 +133,11 @@ class _Together:
             self._choose_spread()
             if self.likelihood - before < 1e-3:
                 break
+
+    @property
+    def sizes(self) -> Array:
+        """About how much each adds to the prediction, a standard deviation."""
+        return np.sqrt(self._strengths)
 
     def values(self) -> Array:
         """Return what they predict."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.certified.described import predicted
+from dpmf.methods.certified.described import Prediction, predicted
 
 Array = NDArray[np.float64]
 _DEGREE = 2  # of the trend along popularity
@@ -103,15 +103,12 @@ class Estimate:
         spreads = _spreads(deviations, variance, least_gain)
         return np.asarray(likely + deviations * spreads / (spreads + variance))
 
-    def predicted_gains(
+    def described(
         self, popularity: Array, sampling: Array, least_trend_gain: float, features: Array, further: Sequence[Array]
-    ) -> tuple[float, ...]:
-        """Return how much likelier, by the logarithm, the first column is with what each description predicts.
-
-        The arguments are those of `shrunk`.
-        """
+    ) -> Prediction:
+        """Return what each description says about the first column; the arguments are those of `shrunk`."""
         deviations = self.value - self.trends(popularity, sampling, least_trend_gain)
-        return predicted(features, further, deviations[:, 0], (self.variance + sampling)[:, 0]).gains
+        return predicted(features, further, deviations[:, 0], (self.variance + sampling)[:, 0])
 
     def stands_out(
         self, popularity: Array, sampling: Array, least_gain: float, least_trend_gain: float
