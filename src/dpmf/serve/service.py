@@ -69,7 +69,7 @@ class Scored(BaseModel):
     item: int | str
     title: str
     score: float
-    known: bool = Field(True, description="False if only what the list of items says tells how it may be rated.")
+    known: bool | None = Field(None, description="False if only a description tells how it may be rated, else missing.")
 
 
 class Listed(Scored):
@@ -207,8 +207,12 @@ def _add_questions(app: FastAPI, live: Live, recommends: bool) -> None:
             ],
         )
 
-    @app.get("/api/similar", summary="Items like another one", responses={404: {"model": Problem},
-                                                                             409: {"model": Problem}})  # fmt: skip
+    @app.get(
+        "/api/similar",
+        summary="Items like another one",
+        responses={404: {"model": Problem}, 409: {"model": Problem}},
+        response_model_exclude_none=True,
+    )
     async def similar(
         item: Annotated[str, Query(min_length=1, max_length=500, description="Id or exact title.")], k: Count = 10
     ) -> Nearest:
