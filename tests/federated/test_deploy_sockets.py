@@ -19,6 +19,7 @@ from dpmf.federated.deploy.certificate import write_certificate
 from dpmf.federated.deploy.device import Device
 from dpmf.federated.deploy.frames import JOIN_PATH
 from dpmf.federated.deploy.joining import take_part
+from dpmf.federated.deploy.round_log import opened_log
 from dpmf.federated.deploy.services import RecommenderService, ServiceSettings, ThirdPartyService
 from dpmf.federated.deploy.transport import Connection, Listening, Unreachable, connected, serving
 from dpmf.methods import ALS
@@ -88,6 +89,39 @@ def test_a_second_process_on_the_same_folder_disturbs_nobody(tmp_path: Path) -> 
         with locked(tmp_path / role), pytest.raises(InvalidArgument, match="another process"):
             asyncio.run(kind(settings, heard.append).run())
     assert not heard
+
+
+def test_a_recommender_on_a_wrong_folder_does_not_end_the_run(tmp_path: Path) -> None:
+    ratings = some_people(1, 10)
+    agreement = Agreement(ALS(n_factors=0, budget=Budget(5.0)), ratings.catalogue, ratings.scale, n_users=1)
+    ports = free_ports(2)
+    file = signed_file(agreement, (f"ws://127.0.0.1:{ports[0]}", f"ws://127.0.0.1:{ports[1]}"))
+    with opened_log(tmp_path / THIRD_PARTY, file.id) as rounds:  # as another process of the recommender asked for it
+        rounds.opened(0)
+        rounds.closed(0)
+
+    async def play() -> None:
+        services = [
+            kind(ServiceSettings(file, catalogue_bytes(ratings.catalogue), KEYS[role], tmp_path / role, where))
+            for role, kind, where in (
+                (RECOMMENDER, RecommenderService, Listening("127.0.0.1", ports[0])),
+                (THIRD_PARTY, ThirdPartyService, Listening("127.0.0.1", ports[1])),
+            )
+        ]
+        recommender, third_party = (asyncio.create_task(one.run()) for one in services)
+        (invitation,) = invite_many(file, KEYS["inviter"], range(1))
+        ledger = Ledger(tmp_path / "ledger.json", Budget(30.0))
+        device = Device(file, agreement, invitation, *ratings.of_user(0), ledger)
+        person = asyncio.create_task(take_part(file, device))
+        with pytest.raises(InvalidArgument, match="name the folder"):
+            await asyncio.wait_for(recommender, 60)
+        assert not services[1].over.is_set()
+        assert not person.done()
+        person.cancel()
+        services[1].stopping.set()
+        await third_party
+
+    asyncio.run(play())
 
 
 def test_a_run_over_tls_on_loopback(tmp_path: Path) -> None:

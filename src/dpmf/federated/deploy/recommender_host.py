@@ -64,6 +64,7 @@ class RecommenderHost:
     Attributes:
         answer: of the last round that was asked for: noisy sums, or why there are none; None until it is there.
         on_answer: called when it is there.
+        is_refused: whether the third party ever refused to open a round.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class RecommenderHost:
         self.machine = Recommender(agreement)
         self.answer: tuple[Noisy, ...] | Exception | None = None
         self.on_answer: Callable[[], None] = lambda: None
+        self.is_refused = False
         self._file, self._agreement, self._identity = file, agreement, identity
         self._admit = admission_to(self.machine)  # which outlives sessions of the third party
         self._gather_seconds = gather_seconds
@@ -139,6 +141,7 @@ class RecommenderHost:
                 if self._phase is _Phase.OPENING and take_number(fields, "round") == self.machine.round:
                     self._ask_all(now)
             elif kind == "unopened":
+                self.is_refused = True
                 self._lose("the third party did not open its round: a sum that has left it does not leave again")
             elif kind == "present":
                 self._came(take_number({"handle": one}, "handle", most) for one in fields.get("handles") or ())

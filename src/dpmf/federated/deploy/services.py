@@ -227,6 +227,7 @@ class RecommenderService(Service):
             settings.file, self.agreement, settings.identity, admits, settings.limits, settings.gather_seconds
         )
         answered = asyncio.Event()
+        is_new = not (settings.folder / "run").exists()
         host.on_answer = answered.set
 
         async def play(questions: Sequence[Question]) -> tuple[Noisy, ...]:
@@ -236,6 +237,11 @@ class RecommenderService(Service):
             answer = host.answer
             if answer is None:
                 raise Stopped("the recommender was stopped while it waited for people")
+            if is_new and host.is_refused and not host.metrics["rounds_closed"]:
+                raise InvalidArgument(
+                    f"{settings.folder} is new, and the third party has added up for this agreement before: name the "
+                    "folder of the process that asked for it; if that is lost, begin a new run with a new agreement"
+                )
             if isinstance(answer, Exception):
                 raise answer
             return answer
