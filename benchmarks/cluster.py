@@ -1,46 +1,46 @@
-"""Training on several Ray nodes of this machine, beside one process: bits, overhead, bytes, memory and losses.
+"""Training on several Ray nodes of this machine, beside one process: bits, overhead, bytes and memory.
 
-    python benchmarks/cluster.py STORE [--workers 1 2 4] [--factors 64] [--epochs 5] [--kills 20] [--node-kills 1]
+    python benchmarks/cluster.py STORE [--workers 1 2 4] [--factors 64] [--epochs 5]
 
-Every node is a raylet with one CPU, and every worker uses one thread. For each number of workers, SGD, plain ALS and
-certified ALS (with seeded noise) are trained, and compared with one process byte for byte. The bytes of factors that
-workers received from others are counted in the workers, and set beside what is implied: for SGD, W times the item side
-for visits, and what the change of the first tier moves; for plain ALS, both sides to each of the other workers. Then
-workers are killed at random moments, and nodes, which are replaced, and the bits compared again. All nodes share the
-CPUs of one machine, so times say what the machinery costs, not how much sooner a cluster is done.
+Every node is a raylet with one CPU, and every worker uses one thread. For each number of workers, SGD, plain SGLD, ALS,
+implicit ALS and EASE and every certified method (with seeded noise) are trained, and compared with one process byte for
+byte. The bytes of factors that workers received from others are counted in the workers, and set beside what is implied:
+for SGD and SGLD, W times the item side for visits, what the change of the first tier moves, and for SGLD the tiers that
+are averaged elsewhere; for plain ALS, both sides to each of the other workers. All nodes share the CPUs of one machine,
+so times say what the machinery costs, not how much sooner a cluster is done. `cluster_losses.py` kills workers, nodes
+and the program.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import logging
 import math
 import os
-import random
-import signal
-import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpmf.engine.checkpoints import Checkpoint, machine_identity
+import numpy as np
+
+from dpmf.engine.checkpoints import machine_identity
 from dpmf.engine.cluster import Call, Ray
 from dpmf.engine.factors import padded
-from dpmf.engine.portions import starts_of
+from dpmf.engine.portions import owner_of, starts_of
 from dpmf.engine.ray import RayCluster, RayTeam
 from dpmf.engine.schedule import first_tier_of
 from dpmf.engine.spread import Epoch, SpreadGrid
 from dpmf.engine.store import StoredRatings
-from dpmf.methods import ALS, SGD, Method
+from dpmf.methods import ALS, EASE, SGD, SGLD, GaussianGD, Joint, Method, Sketch
 from dpmf.methods.als.spread import Solved
 from dpmf.methods.sgd.descent import row_multiple
 from dpmf.model import EpochRecord, Model
 from dpmf.privacy import Budget
+
+NOTHING = Budget(math.inf)
 
 
 class Watch:
@@ -56,8 +56,8 @@ class Watch:
             check(cluster, worker, situation)
             self.processes.append(cluster.get(cluster.hosts[worker].process.remote()))
 
-        def ran(grid: SpreadGrid, constants: Any, first_tier: int) -> Epoch:
-            epoch = run(grid, constants, first_tier)
+        def ran(grid: SpreadGrid, constants: Any, first_tier: int, *more: Any) -> Epoch:
+            epoch = run(grid, constants, first_tier, *more)
             self.received.append(epoch.received)
             return epoch
 
@@ -122,64 +122,65 @@ def digest(model: Model) -> str:
     """Return a digest of what was learnt of items, and of the training errors."""
     release = model.release
     parts = [release.item_factors.tobytes(), release.item_biases.tobytes()]
+    if release.ranking is not None:
+        parts += [one.tobytes() for one in vars(release.ranking).values() if isinstance(one, np.ndarray)]
     parts.append(json.dumps([release.mean, *(one.train_rmse for one in model.history)]).encode())
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def implied_bytes(store: StoredRatings, method: SGD | ALS, n_workers: int) -> list[int]:
-    """Return the bytes of factors and biases that travel in each epoch."""
+def implied_bytes(store: StoredRatings, method: Method, n_workers: int) -> list[int]:
+    """Return the bytes of factors and biases, and for SGLD of clocks, that travel in each epoch."""
+    facts = method.facts()
     if n_workers == 1 or isinstance(method, ALS):
-        facts = method.facts()
         both = (store.n_users + store.n_items) * (4 * padded(facts["n_factors"]) + 4)
         return [(n_workers - 1) * both] * facts["n_epochs"]
-    multiple, size = row_multiple(method.storage == "bfloat16"), store.blocks.size
-    row = 4 * (-(-method.n_factors // multiple) * multiple) // (2 if method.storage == "bfloat16" else 1) + 4
-    sizes = [row * (tier.stop - tier.start) for tier in store.blocks.layout.tiers]
+    packed, size = facts.get("storage") == "bfloat16", store.blocks.size
+    items = [tier.stop - tier.start for tier in store.blocks.layout.tiers]
+    plain = 4 * padded(facts["n_factors"], row_multiple(packed)) // (2 if packed else 1) + 4
+    row = plain + (8 if isinstance(method, SGLD) else 0)
     starts = starts_of(size, n_workers)
-
-    def owner(strip: int) -> int:
-        return max(worker for worker in range(n_workers) if starts[worker] <= strip % size)
-
     implied, before = [], 0
-    for epoch in range(1, method.n_epochs + 1):
-        first = first_tier_of(method.seed, epoch, size)
-        moved = sum(one for tier, one in enumerate(sizes) if owner(tier - before) != owner(tier - first))
-        implied.append(n_workers * sum(sizes) + moved)
+    for epoch in range(1, facts["n_epochs"] + 1):
+        first = first_tier_of(facts["seed"], epoch, size)
+        moved = [tier for tier in range(size) if owner_of(tier - before, starts) != owner_of(tier - first, starts)]
+        total = row * (n_workers * sum(items) + sum(items[tier] for tier in moved))
+        if isinstance(method, SGLD) and epoch > facts["n_epochs"] - facts["n_samples"]:
+            away = [tier for tier in range(size) if owner_of(tier - first, starts) != owner_of(tier, starts)]
+            total += plain * sum(items[tier] for tier in away)
+        implied.append(total)
         before = first
     return implied
 
 
-def seconds_per_epoch(model: Model) -> float:
-    """Return the median."""
-    ordered = sorted(record.seconds for record in model.history)
-    return ordered[len(ordered) // 2]
+def times(model: Model, began: float) -> dict[str, float]:
+    """Return the seconds of a run, and the median of those of its epochs, if it has any."""
+    seconds = sorted(record.seconds for record in model.history)
+    median = {"epoch_seconds": round(seconds[len(seconds) // 2], 4)} if seconds else {}
+    return {**median, "seconds": round(time.perf_counter() - began, 2)}
 
 
-class Fire:
-    """Kills processes of workers at random moments, from another thread.
+def plain_methods(n_factors: int, n_epochs: int) -> dict[str, Method]:
+    """Return what is trained without privacy."""
+    same: dict[str, Any] = {"n_factors": n_factors, "n_epochs": n_epochs}
+    return {
+        "sgd": SGD(**same),
+        "sgld": SGLD(**same, budget=NOTHING),
+        "als": ALS(**same, budget=NOTHING),
+    }
 
-    Args:
-        watch: knows the processes.
-        shots: how many to kill.
-    """
 
-    def __init__(self, watch: Watch, shots: int) -> None:
-        self._watch, self._shots, self.fired, self._over = watch, shots, 0, threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        while self.fired < self._shots and not self._over.wait(random.uniform(0.2, 3.0)):
-            with contextlib.suppress(ProcessLookupError, IndexError):
-                os.kill(random.choice(self._watch.processes[-2:]), signal.SIGKILL)
-                self.fired += 1
-
-    def __enter__(self) -> Fire:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+def certified_methods() -> dict[str, Method]:
+    """Return what is trained with noise, which is seeded."""
+    same: dict[str, Any] = {"budget": Budget(5.0), "noise_seed": 1, "items_public": True}
+    return {
+        "certified als": ALS(n_factors=8, n_epochs=3, **same),
+        "certified implicit als": ALS(n_factors=4, n_epochs=2, feedback="implicit", **same),
+        "certified ease": EASE(**same),
+        "certified joint": Joint(n_factors=4, n_epochs=2, **same),
+        "certified sgld": SGLD(n_factors=4, n_epochs=3, **same),
+        "certified gaussian": GaussianGD(n_factors=4, n_epochs=3, **same),
+        "certified sketch": Sketch(n_factors=4, n_epochs=3, **same),
+    }
 
 
 def main() -> None:
@@ -189,23 +190,23 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--factors", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--node-kills", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    random.seed(arguments.seed)
     store, watch = StoredRatings.open(arguments.store, memory=1 << 34), Watch()
-    sgd = SGD(n_factors=arguments.factors, n_epochs=arguments.epochs)
-    als = ALS(n_factors=8, n_epochs=3, budget=Budget(5.0), noise_seed=1, items_public=True)
-    plain = ALS(n_factors=arguments.factors, n_epochs=arguments.epochs, budget=Budget(math.inf))
-    methods: dict[str, Method] = {"sgd": sgd, "plain als": plain, "certified als": als}
+    same: dict[str, Any] = {"n_factors": arguments.factors, "n_epochs": arguments.epochs}
+    methods: dict[str, Method] = {
+        **plain_methods(arguments.factors, arguments.epochs),
+        "implicit als": ALS(**same, feedback="implicit", budget=NOTHING),
+        "ease": EASE(budget=NOTHING),
+        **certified_methods(),
+    }
     logging.getLogger("dpmf").setLevel(logging.ERROR)
     print(json.dumps({"ratings": len(store), "users": store.n_users, "items": store.n_items, **machine_identity()}))
     alone = {}
     for name, method in methods.items():
+        began = time.perf_counter()
         model = method.fit(store if method.streams else store.columns.load(), n_threads=1)
         alone[name] = digest(model)
-        print(json.dumps({"method": name, "workers": 0, "epoch_seconds": seconds_per_epoch(model)}))
+        print(json.dumps({"method": name, "workers": 0, **times(model, began)}), flush=True)
     for n_workers in arguments.workers:
         nodes = Nodes(n_workers)
         executor = Ray(nodes.address, n_workers)
@@ -217,53 +218,15 @@ def main() -> None:
                 "method": name,
                 "workers": n_workers,
                 "same_bits": digest(model) == alone[name],
-                "epoch_seconds": seconds_per_epoch(model),
-                "seconds": time.perf_counter() - began,
+                **times(model, began),
             }
-            if isinstance(method, SGD) or method is plain:
+            if watch.received:
                 implied = implied_bytes(store, method, n_workers)
                 facts["received_bytes"] = [sum(one) for one in watch.received]
                 facts["as_implied"] = facts["received_bytes"] == implied
             facts["private_bytes"] = sorted(watch.peaks.values())
             print(json.dumps(facts), flush=True)
         nodes.stop()
-    if arguments.kills or arguments.node_kills:
-        survive(arguments, store, watch, methods, alone)
-
-
-def survive(
-    arguments: argparse.Namespace,
-    store: StoredRatings,
-    watch: Watch,
-    methods: dict[str, Method],
-    alone: dict[str, str],
-) -> None:
-    """Kill workers and nodes while methods train on two nodes, until there were as many losses as asked for."""
-    nodes = Nodes(2)
-    executor = Ray(nodes.address, 2)
-    for name, method in methods.items():
-        lost = runs = same = 0
-        while lost < arguments.kills:
-            watch.forget()
-            with tempfile.TemporaryDirectory() as folder, Fire(watch, arguments.kills - lost) as fire:
-                model = method.fit(store, executor=executor, checkpoint=Checkpoint(Path(folder) / "run"))
-            lost, runs, same = lost + fire.fired, runs + 1, same + (digest(model) == alone[name])
-        print(json.dumps({"method": name, "workers_killed": lost, "runs": runs, "same_bits": same}), flush=True)
-        same = 0
-        for _ in range(arguments.node_kills):
-            fatal = random.randint(1, 2)
-
-            def strike(record: EpochRecord, fatal: int = fatal) -> None:
-                if record.epoch == fatal:
-                    nodes.replace()
-
-            with tempfile.TemporaryDirectory() as folder:
-                plan = Checkpoint(Path(folder) / "run")
-                model = method.fit(store, executor=executor, checkpoint=plan, callbacks=[strike])
-            same += digest(model) == alone[name]
-        killed = {"method": name, "nodes_killed": arguments.node_kills, "same_bits": same}
-        print(json.dumps(killed), flush=True)
-    nodes.stop()
 
 
 if __name__ == "__main__":
