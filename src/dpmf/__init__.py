@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpmf.privacy.ledger import Ledger
     from dpmf.ratings import Items, Ratings, Scale
     from dpmf.runs.estimator import Estimator
+    from dpmf.runs.ingesting import ingest
 
 _HOMES = {
     "ALS": "dpmf.methods",
@@ -58,6 +59,7 @@ _HOMES = {
     "Sketch": "dpmf.methods",
     "StoredRatings": "dpmf.engine.store",
     "evaluate": "dpmf.evaluation",
+    "ingest": "dpmf.runs.ingesting",
 }
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "StoredRatings",
     "__version__",
     "evaluate",
+    "ingest",
 ]
 
 

@@ -20,7 +20,7 @@ from dpmf.ratings.store import columns, pieces
 from dpmf.ratings.store.pieces import MemorySource
 from dpmf.runs import ingesting
 from dpmf.runs.ingest_steps import check_shared
-from dpmf.runs.ingesting import ingest_on
+from dpmf.runs.ingesting import ingest, ingest_on
 
 OPTIONS = ReadOptions(scale=Scale(1, 5))
 N = 3000
@@ -118,3 +118,36 @@ def test_what_cannot_be_ingested_is_refused_and_leaves_nothing(cluster: Callable
         ingest_on(cluster(2), locate(tmp_path / "ratings.csv", OPTIONS), target)
     with pytest.raises(DpmfError, match=r"store is not on .*: write to a disk that all nodes share"):
         check_shared(target / "work" / "parts")
+
+
+class Dataset:
+    """What `ingest` needs of a Ray Dataset."""
+
+    def __init__(self, table: dict[str, Any], problem: str | None = None) -> None:
+        self._table, self._problem = table, problem
+
+    def write_parquet(self, path: str) -> None:
+        if self._problem is not None:
+            raise RuntimeError(f"Traceback\n{self._problem}")
+        whole = pa.table(self._table)
+        for number in range(2 if len(whole) else 0):
+            pq.write_table(whole.slice(number * N // 2, N // 2), Path(path) / f"x_00000{number}-0.parquet")
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray, about itself
+def test_rows_of_a_dataset_and_files_become_a_store(
+    cluster: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray.data")
+    files = write(tmp_path / "store", rows(times=True), files=3)
+    ingest(str(files), tmp_path / "from files" / "store", executor=cluster(2), scale=(1, 5))
+    ingest(Dataset(rows(times=True)), tmp_path / "from rows" / "store", executor=cluster(2), scale=(1, 5))
+    assert contents(tmp_path / "from rows") == contents(tmp_path / "from files")
+    for data, problem in (
+        (Dataset({}), "the Dataset has no rows, or"),
+        (Dataset({}, "no such column"), "Ray Data cannot write the rows: no such column"),
+        ([1, 2, 3], "cannot ingest a list on a cluster: give a Ray Dataset"),
+    ):
+        with pytest.raises(DpmfError, match=problem):
+            ingest(data, tmp_path / "refused" / "store", executor=cluster(2), scale=(1, 5))
+        assert not list((tmp_path / "refused").rglob("*"))

@@ -55,6 +55,24 @@ def attach(ray: Any, settings: Ray) -> None:
     _init(ray, settings, address=settings.address)
 
 
+def write_rows(dataset: Any, folder: Path) -> None:
+    """Let a Ray Dataset write its rows to Parquet files, wherever they are, without a word on the terminal."""
+    data = importlib.import_module("ray.data")
+    context, log = data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = context.enable_progress_bars, log.level
+    context.enable_progress_bars = False
+    log.setLevel(logging.CRITICAL)
+    try:
+        dataset.write_parquet(str(folder))
+    except Exception as error:  # whatever the user's own functions raise where rows are made
+        raise DpmfError(
+            f"Ray Data cannot write the rows: {(str(error).strip() or repr(error)).splitlines()[-1]}"
+        ) from None
+    finally:
+        context.enable_progress_bars = before[0]
+        log.setLevel(before[1])
+
+
 class _TooLate(DpmfError):
     """Ray gave up on its own processes."""
 

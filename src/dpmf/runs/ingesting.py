@@ -7,7 +7,7 @@ share. The store is that of one machine with enough memory, byte for byte.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import accumulate, pairwise
@@ -22,20 +22,72 @@ from dpmf.engine.blockfile import Tally, bytes_of_rating
 from dpmf.engine.blockfile import complete as complete_blocks
 from dpmf.engine.cluster import Ray, Team
 from dpmf.engine.layout import equal_masses
+from dpmf.engine.ray_connect import write_rows
 from dpmf.engine.store import FILES, StoredRatings, check_store_replaceable
 from dpmf.errors import InvalidArgument, InvalidRatings
 from dpmf.files import new_folder
 from dpmf.ratings import Items, Scale
 from dpmf.ratings.formats.parquet import rows_before
 from dpmf.ratings.ids import Ids
-from dpmf.ratings.location import Location
+from dpmf.ratings.location import Location, locate
+from dpmf.ratings.options import ReadOptions
 from dpmf.ratings.store.columns import COLUMNS, small_parts
 from dpmf.ratings.store.columns import complete as complete_columns
 from dpmf.ratings.store.external import NO_RATINGS, warn_of
 from dpmf.ratings.store.pieces import USERS_PER_PIECE
 from dpmf.runs.ingest_steps import Ingester, Known, Surveyed
+from dpmf.temporary import claimed_folder
 
 _MEMORY = 2 << 30  # bytes of a worker, unless given
+
+
+def ingest(
+    data: Any,
+    folder: str | Path,
+    *,
+    executor: Ray,
+    scale: Scale | tuple[float, float] | None = None,
+    items: Items | str | Path | None = None,
+    columns: Mapping[str, str | int | None] | None = None,
+    users_about: int | None = None,
+    size: int | None = None,
+    memory: int | None = None,
+) -> StoredRatings:
+    """Write a block store on a cluster, whose workers read and sort the ratings together, and open it.
+
+    Args:
+        data: a Parquet file, a folder of such files or a pattern, on a disk that all nodes share; or a Ray Dataset,
+            which is written to such files beside the store first, and these are removed at the end.
+        folder: to write, on such a disk, too; a store that is there is replaced.
+        executor: the cluster; that of a Dataset is "auto".
+        scale, items, columns, users_about: as those of `Ratings.read`. The scale has to be given, except of counts.
+        size, memory: as those of `ingest_on`.
+    """
+    folder = Path(folder).absolute()
+    options = ReadOptions(
+        scale=None if scale is None else Scale.of(scale), items=items, columns=columns, users_about=users_about
+    )
+    if isinstance(data, str | Path):
+        return ingest_on(executor, locate(data, options), folder, size=size, memory=memory)
+    if not callable(getattr(data, "write_parquet", None)):
+        raise InvalidArgument(
+            f"cannot ingest a {type(data).__name__} on a cluster: give a Ray Dataset, or the path of Parquet files"
+        )
+    executor.check()
+    check_store_replaceable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with claimed_folder(folder.parent, f".{folder.name}-rows.") as rows:
+        try:
+            write_rows(data, rows)
+            if not list(rows.glob("*.parquet")):
+                raise InvalidRatings(
+                    f"the Dataset has no rows, or {rows.parent} is not on a disk that all nodes share: choose another "
+                    "folder"
+                )
+            location = replace(locate(rows, options), name=folder.name)
+            return ingest_on(executor, location, folder, size=size, memory=memory)
+        finally:
+            shutil.rmtree(rows, ignore_errors=True)
 
 
 def ingest_on(
