@@ -85,7 +85,7 @@ class Deployment:
                 [
                     *_DPMF, "federate", role, "--agreement", str(self.agreement), "--key", str(keys / "identity.pem"),
                     "--folder", str(self.folder / f"{role} state"), "--host", "localhost",
-                    "--tls-cert", str(keys / "tls.pem"), "--tls-key", str(keys / "tls.key"), "--linger", "8",
+                    "--tls-cert", str(keys / "tls.pem"), "--tls-key", str(keys / "tls.key"), "--linger", "600",
                     "--metrics-port", str(self.metrics[role]), "--most-waiting", "20000",
                     *(["--gather", "10"] if role == "recommender" else []),
                 ],
@@ -125,6 +125,13 @@ class Deployment:
             process.wait()
             self.start(role)
 
+    def stop(self) -> None:
+        """Tell both servers to stop, once everybody has heard that the run is over."""
+        for process in self.processes.values():
+            process.terminate()
+        for process in self.processes.values():
+            process.wait(120)
+
     def events(self, role: str) -> list[dict[str, Any]]:
         """Return what a server has logged, with times in seconds."""
         found = []
@@ -144,7 +151,7 @@ def start_crowd(deployment: Deployment, noise_seed: int | None = None) -> subpro
             *_DPMF, "federate", "simulate-crowd", "--agreement", str(deployment.agreement), "--inviter-key",
             str(folder / "inviter" / "identity.pem"), "--folder", str(folder / "ledgers"), "--people",
             str(asked.people - asked.misbehaving), "--processes", str(asked.processes), "--leave", str(asked.leave),
-            "--away", str(asked.away), "--seed", str(asked.seed), "--json",
+            "--away", str(asked.away), "--seed", str(asked.seed), "--patience", "12", "--json",
             *([] if noise_seed is None else ["--noise-seed", str(noise_seed)]),
         ],
         stdout=subprocess.PIPE,
@@ -170,8 +177,7 @@ def run(asked: argparse.Namespace) -> None:
             with suppress(subprocess.TimeoutExpired):
                 print(f"misbehaving: {others.communicate(timeout=60)[0].decode().strip()}")
             others.kill()
-        for process in deployment.processes.values():
-            process.wait(60)
+        deployment.stop()
     finally:
         for process in deployment.processes.values():
             process.kill()

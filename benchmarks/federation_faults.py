@@ -46,8 +46,7 @@ def one_run(asked: argparse.Namespace, seed: int, kills: int) -> Counter[str]:
         crowd = start_crowd(deployment, noise_seed=_NOISE)
         happened = _kill_while(deployment, crowd, random.Random(seed), kills)
         report = json.loads(crowd.communicate()[0] or b"{}")
-        for process in deployment.processes.values():
-            process.wait(120)
+        deployment.stop()
         return happened + _checked(deployment, report)
     except BaseException:
         for role in ROLES:

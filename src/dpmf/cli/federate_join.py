@@ -150,6 +150,7 @@ def _ledger(path: Path, cap: float | None, agreed: Any, run: bytes, share: float
 @click.option("--mean-ratings", type=float, default=60.0, show_default=True, help="About how many a person has.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of synthetic ratings, and of who is lost.")
 @click.option("--noise-seed", type=int, help="Research only: the same noise every time, and no guarantee.")
+@click.option("--patience", type=int, metavar="N", help="Give up after N attempts to connect in vain.")
 @json_option
 def simulate_crowd(
     agreement: Path,
@@ -162,6 +163,7 @@ def simulate_crowd(
     mean_ratings: float,
     seed: int,
     noise_seed: int | None,
+    patience: int | None,
     as_json: bool,
 ) -> None:
     """Start many real clients with synthetic ratings, for tests of a deployment."""
@@ -175,7 +177,7 @@ def simulate_crowd(
     report = run_crowd(
         CrowdSettings(
             agreement, catalogue_beside(agreement), inviter_key, folder, people, processes, seed, mean_ratings, leave,
-            away, noise_seed,
+            away, noise_seed, patience=patience,
         )
     )  # fmt: skip
     if as_json:

@@ -45,6 +45,7 @@ class CrowdSettings:
         away_seconds: how long they are gone then.
         noise_seed: research only; the same noise every time, and no guarantee.
         joining: how many people of each process connect and join at a time.
+        patience: after this many attempts to connect in vain, one after the other, a person gives up.
     """
 
     agreement: Path
@@ -59,6 +60,7 @@ class CrowdSettings:
     away_seconds: float = 5.0
     noise_seed: int | None = None
     joining: int = 16
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_processes <= min(self.n_people, 256):
@@ -180,7 +182,9 @@ async def _play(settings: CrowdSettings, invitations: list[Invitation]) -> tuple
             await asyncio.sleep(max(seconds, settings.away_seconds) if settings.leave else seconds)
 
         try:
-            progress = await take_part(file, device, answering=answer, sleep=sleep, gate=gate)
+            progress = await take_part(
+                file, device, answering=answer, sleep=sleep, patience=settings.patience, gate=gate
+            )
         except DpmfError as error:
             return f"{type(error).__name__}: {error}", 0
         return progress.outcome, progress.connects

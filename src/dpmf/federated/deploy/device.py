@@ -136,10 +136,16 @@ class Device:
 def check_dates(file: AgreementFile, now: datetime) -> None:
     """Refuse a run that is over, or begins later, by more than a clock may be wrong."""
     timing = file.timing
-    if now > timing.ends + _SKEW:
-        raise InvalidArgument(f"the run ended on {timing.ends:%Y-%m-%d %H:%M} UTC: ask for a newer agreement")
+    check_not_over(file, now)
     if now < timing.begins - _SKEW:
         raise InvalidArgument(f"the run begins on {timing.begins:%Y-%m-%d %H:%M} UTC: join then")
+
+
+def check_not_over(file: AgreementFile, now: datetime) -> None:
+    """Refuse a run that is over, by more than a clock may be wrong."""
+    ends = file.timing.ends
+    if now > ends + _SKEW:
+        raise InvalidArgument(f"the run ended on {ends:%Y-%m-%d %H:%M} UTC: ask for a newer agreement")
 
 
 def own_places(catalogue: Items, ratings: Mapping[Any, float]) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:

@@ -10,12 +10,13 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from dpmf.errors import DpmfError
 from dpmf.federated.deploy.agreement_file import AgreementFile
 from dpmf.federated.deploy.agreement_parts import RECOMMENDER, ROLES, THIRD_PARTY
-from dpmf.federated.deploy.device import Device
+from dpmf.federated.deploy.device import Device, check_not_over
 from dpmf.federated.deploy.frames import JOIN_PATH, MOST_CONTROL_BYTES, Close, Malformed, decoded
 from dpmf.federated.deploy.transport import Connection, Unreachable, connected
 
@@ -77,7 +78,7 @@ async def take_part(
         device: of the participant.
         on_answer: called with the number of a round when its answer is sent.
         sleep: waits before another attempt.
-        patience: after this many attempts in vain, one after the other, give up; None never does.
+        patience: after this many attempts in vain, one after the other, give up; None does so when the agreement ends.
         answering: answers questions in place of the device's own `question`, such as in a thread.
         gate: held while the device connects and joins: of many devices in one process, only some do so at a time.
 
@@ -85,6 +86,7 @@ async def take_part(
         NotAdmitted: a server refused the participant for good.
         Unreachable: patience ran out.
         BudgetExceeded: the device's ledger does not allow for the agreement.
+        InvalidArgument: the agreement's time is over.
     """
     progress, wait, vain = Progress(), _LEAST_WAIT, 0
     while True:
@@ -101,6 +103,7 @@ async def take_part(
         vain = 0 if progress.joins > joins else vain + 1
         if patience is not None and vain >= patience:
             raise why or Unreachable("the servers are not ready: try again later")
+        check_not_over(file, datetime.now(UTC))
         wait = _LEAST_WAIT if vain == 0 else wait
         await sleep((wait if asked_for is None else asked_for) * random.uniform(0.5, 1.5))
         wait = wait if asked_for is not None else min(2 * wait, _MOST_WAIT)
