@@ -103,13 +103,15 @@ def _checked(deployment: Deployment, crowd: dict[str, Any]) -> Counter[str]:
     computed = agreement.content["computed"]["rounds"]
     rounds = len(computed)
     discarded = {one["round"] for one in asking if one["event"] == "round discarded"}
-    summed = [one["round"] for one in deployment.events("third-party") if one["event"] == "round closed"]
+    ended = [one for one in deployment.events("third-party") if one["event"] == "round closed"]
+    summed = [one["round"] for one in ended]
     assert len(summed) == len(set(summed)), "the third party closed a round twice"
     for own in sorted((deployment.folder / "ledgers").iterdir()):
         (entry,) = Ledger(own / "ledger.json").entries()
         assert entry.started <= rounds
     assert crowd["answered"] <= people * rounds
     counts = Counter({"rounds": len(summed), "discarded": len(discarded), "answers": crowd["answered"]})
+    counts["sums that left in vain"] = len(discarded & {one["round"] for one in ended if one["enough"]})
     counts["given again"] = crowd["said_again"]
     if any(computed[number]["stage"] == 0 for number in discarded):  # nothing can be learnt without it
         assert crowd["outcomes"] == {"failed": people}, crowd
