@@ -68,3 +68,15 @@ def test_only_items_of_which_something_is_known_have_a_place() -> None:
     assert numbers[chosen].min() == 0
     nothing = replace(release, item_factors=np.zeros((60, 4), np.float32))
     assert (np.frombuffer(base64.b64decode(map_of(nothing)), "<u2") != 65535).all()
+
+
+def test_items_that_only_traits_are_known_of_have_no_place_beside_measured_ones() -> None:
+    measured = np.arange(60) % 3 == 1
+    factors = np.where(measured[:, None] | np.array([False, False, True, True]), np.float32(0.5), np.float32(0))
+    learnt = Learnt(60, factors=2, pairs=0, traits=2, with_factors=np.ones(60, np.bool_))
+    release = random_release(configuration={"method": "als", "learnt": learnt.record()}, item_factors=factors)
+    numbers = np.frombuffer(base64.b64decode(map_of(release)), "<u2").reshape(60, 2)
+    np.testing.assert_array_equal((numbers != 65535).all(axis=1), measured)
+    factors[:, :2] = 0  # nothing is measured: then traits are all there is
+    alone = replace(release, item_factors=factors)
+    assert (np.frombuffer(base64.b64decode(map_of(alone)), "<u2") != 65535).all()

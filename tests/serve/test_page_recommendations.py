@@ -130,7 +130,7 @@ def test_a_ranking_part_orders_and_the_rating_model_gives_the_stars(
         np.testing.assert_allclose(
             [float(text) for text in visitor.scores()], [one.rating or 0 for one in expected], atol=0.0501
         )
-        assert "Ordered by what goes with the things you like. The number is the rating to expect." in page.inner_text(
+        assert "Ordered by what goes with the titles you like. The number is your expected rating." in page.inner_text(
             "#list-note"
         )
         page.locator("#recommendations .why").first.click()
@@ -138,7 +138,7 @@ def test_a_ranking_part_orders_and_the_rating_model_gives_the_stars(
         values = [float(text.replace("−", "-")) for text in page.locator("#item-why .value").all_inner_texts()]
         assert sum(values[:-1]) == pytest.approx(values[-1], abs=0.003)
         assert values[-1] == pytest.approx(expected[0].score, abs=0.001)
-        assert "by this sum" in page.inner_text("#item-why-words")
+        assert "follows from this sum" in page.inner_text("#item-why-words")
         alike = page.locator("#item-similar .what").all_inner_texts()
         assert alike == [one.title for one in release.similar_items(expected[0].item, k=6)]
 
@@ -187,7 +187,7 @@ def test_a_list_says_what_orders_it(browser: Any, host: Host, known: str) -> Non
             for title, stars in rated.items():
                 visitor.rate(title, stars)
             assert page.inner_text("#list-title") == TITLES[release.fold_in(rated).ordered_by]
-            by_number = "Ordered by the rating to expect" in page.inner_text("#list-note")
+            by_number = "Ordered by your expected rating" in page.inner_text("#list-note")
             assert by_number == (release.fold_in(rated).ordered_by in ("ratings", "factors"))
 
 

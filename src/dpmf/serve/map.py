@@ -53,6 +53,10 @@ def rows_of(release: Release) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         return in_head, ranking.left  # a rating model of few people has no directions to show
     known = release.learnt.with_factors
     mapped = np.asarray(factors.any(axis=1), np.bool_)
+    if release.learnt.traits:
+        measured = factors[:, : factors.shape[1] - release.learnt.traits].any(axis=1)
+        if measured.any():
+            mapped = np.asarray(measured)  # by traits alone, all items of the same genres would lie in one place
     if known is not None:
         mapped &= known | in_head
     if not mapped.any():

@@ -37,8 +37,8 @@ const answers = {
   },
 
   /**
-   * Fold ratings in; answer the expected ratings of all items (null if there are none to show), the best unrated items
-   * with their main reason, whether they follow by popularity, after all that is linked to somebody's items, and whether they
+   * Fold ratings in; answer the expected ratings of all items (null if there are none to show: without a rating of their
+   * own, nobody's level is known), the best unrated items with their main reason, whether they follow by popularity, after all that is linked to somebody's items, and whether they
    * stand out from noise, what
    * decides the order, and items on the map that suit them best, if any of it is their taste.
    */
@@ -56,7 +56,7 @@ const answers = {
     const found = first(k, allowed);
     const line = order === "pairs" ? lineOf(Array.from(ranking.items).filter((j) => !rated.has(j)).map((j) => scores[j])) : -Infinity;
     return {
-      scores: ranking && model.implicit ? null : expected, // for implicit feedback, only one kind of score has a meaning
+      scores: ranking && (model.implicit || !items.length) ? null : expected, // of implicit feedback, only the order has a meaning
       best: found.map((item) => ({
         item,
         reason: mainReason(item),

@@ -9,8 +9,8 @@ const MORE = 12;
 const FEW = 5; // ratings below which it is worth saying that more would help
 const MOST_FOUND = 48;
 const SUGGESTED = 6; // where nothing is found
-const LESS_SURE = "From here on, titles hardly stand out from the noise that protects people. Rate more to get surer ones.";
-const NOT_SURE = "None of these stands out from the noise that protects people. Rate more to get surer ones.";
+const LESS_SURE = "From here on, titles hardly stand out from the noise that protects people. Rate more to see further.";
+const NOT_SURE = "None of these stands out from the noise that protects people. Rate more to see further.";
 
 /** Set the view up, and return {render}. */
 export function makeDiscover(app) {
@@ -127,7 +127,7 @@ function foundWords({ how, total, shown }, suggested) {
 }
 
 const TITLES = { ratings: "Liked by most", popularity: "Most popular", nothing: "In no particular order" };
-const ORDERS = { pairs: "Ordered by what goes with the things you like." };
+const ORDERS = { pairs: "Ordered by what goes with the titles you like." };
 
 /** Return why a list is the same for everybody. */
 function sameForAll({ ranking, scale, order }, count) {
@@ -141,7 +141,7 @@ function sameForAll({ ranking, scale, order }, count) {
 /** Return what the number beside a title is; it orders the list unless something else does. */
 function numberWords({ scores, scale, order }) {
   if (!scores || order === "nothing") return "";
-  if (scale.implicit) return order === "factors" ? "Ordered by the number, which says how well a title suits you." : "";
+  if (scale.implicit) return order === "factors" ? "Ordered by the number: how well a title suits you." : "";
   const orders = order === "factors" || order === "ratings";
-  return orders ? "Ordered by the rating to expect, which is the number." : "The number is the rating to expect.";
+  return orders ? "Ordered by your expected rating, the number." : "The number is your expected rating.";
 }

@@ -128,17 +128,17 @@ export function makeItemView(app) {
 /** Return what the sum is that is shown. */
 function whyWords({ ranking, store }, parts) {
   if (!ranking) {
-    return "The score is a sum: what people think on the whole, plus what each thing that you entered adds or takes away.";
+    return "The score is a sum: how people rate this title on the whole, plus what each thing that you entered adds or takes away.";
   }
-  if (parts.length) return "Its place in the list is by this sum: what each thing that you like adds or takes away.";
-  return store.used().length ? "Its place in the list is by popularity: nothing links it to what you like." : "Its place in the list is by popularity.";
+  if (parts.length) return "Its place in the list follows from this sum: what each thing that you like adds or takes away.";
+  return store.used().length ? "Its place in the list follows from its popularity: nothing links it to what you like." : "Its place in the list follows from its popularity.";
 }
 
 /** Return what the degrees beside similar items mean. */
 function similarWords(byRanking, tellsApart) {
-  if (byRanking) return "What liking this one speaks for. The longer the bar, the more.";
-  if (tellsApart) return "100 % would be liked and disliked by the same people, as far as this release can tell.";
-  return "These are liked by much the same people. This release knows too little of taste to say how alike they are.";
+  if (byRanking) return "What people who like this one tend to like. The longer the bar, the stronger the link.";
+  if (tellsApart) return "At 100 %, the same people would like and dislike both, as far as this release can tell.";
+  return "Liked by much the same people. This release knows too little about tastes to say how alike they are.";
 }
 
 function signed(value, digits) {

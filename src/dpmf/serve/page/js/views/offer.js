@@ -12,7 +12,7 @@ export function fillOffer({ joining }) {
   $("offer").hidden = false;
   $("you-title").textContent = "You: nothing leaves this device unless you join";
   $("hero-words").textContent =
-    "All is computed in this tab: what you enter is sent to nobody, not even to this site, unless you join an agreement " +
+    "Everything is computed in this tab. What you enter is sent to nobody, not even to this site, unless you join an agreement " +
     "on another page. What leaves then is bounded, noisy and masked, and shown to you.";
   $("kept-words").textContent = "Kept in this browser. This page never sends it; to join an agreement, you go to another page.";
 }

@@ -74,7 +74,7 @@ function promise(about) {
         "whoever they are, whatever they know and however they compute."),
       factList([
         ["ε", epsilon, "the smaller, the less can be learnt about you"],
-        ["δ", String(about.delta), "the probability for which this is not promised"],
+        ["δ", String(about.delta), "the small probability that ε leaves uncovered"],
         ["Unit", about.unit, `${whose} are protected`.replace("one rating of yours are", "one rating of yours is")],
         ["Neighbours", about.neighbours, about.neighbours === "replace" ? "your ratings, or others in their place" : "your ratings, or none"],
         ["Mode", about.mode, "computed from what was done, and anybody can compute it again"],
