@@ -23,10 +23,11 @@ def test_a_comparison_leaves_rows_a_picture_and_a_report(command: Command, data_
     done = command(*words, *QUICK, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert len(report["rows"]) == 2 * (4 + 2 + 4)
+    assert len(report["rows"]) == 2 * (5 + 2 + 4)
     assert {(row["method"], row["mode"], row["unit"]) for row in report["rows"]} == {
         ("own-mean", "none", None),
         ("biases", "none", None),
+        ("exact-ease", "none", None),
         ("private-popular", "none", None),
         ("popular", "none", None),
         ("sgd", "none", None),
@@ -115,7 +116,7 @@ def test_an_interrupted_comparison_resumes(
     assert done.stderr.strip().splitlines()[-1].startswith("dpmf: interrupted")
     table = Table(tmp_path / "one" / "runs.csv")
     kept = table.rows()
-    assert 5 < len(kept) < 30
+    assert 5 < len(kept) < 33
     done = program(*words, "--json", check=True)
-    assert len(json.loads(done.stdout)["rows"]) == 30
+    assert len(json.loads(done.stdout)["rows"]) == 33
     assert [row.rmse for row in table.rows()[: len(kept)]] == [row.rmse for row in kept]

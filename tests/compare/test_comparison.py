@@ -31,10 +31,10 @@ def run(folder: Path, plan: Sweep, ratings: Ratings) -> int:
 
 def test_the_same_comparison_resumes_and_may_grow(small_ratings: Ratings, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "one"
-    assert run(folder, PLAN, small_ratings) == 6
+    assert run(folder, PLAN, small_ratings) == 7
     began = json.loads((folder / FACTS).read_text())["began"]
     more = replace(PLAN, points=points_of(["als"], ["certified"], [5.0, 9.0]), repeats=2)
-    assert run(folder, more, small_ratings) == 16
+    assert run(folder, more, small_ratings) == 18
     assert json.loads((folder / FACTS).read_text())["began"] == began
 
 
@@ -74,8 +74,8 @@ def test_other_profiles_are_refused(small_ratings: Ratings, tmp_path: Path) -> N
         profiles = Profiles.public(users, [[value, 0.1]] * len(users))
         return Sweep(points, repeats=1, profiles=profiles, settings={"sgd": {"n_epochs": 1}})
 
-    assert run(tmp_path / "one", plan(0.5), small_ratings) == 5
-    assert run(tmp_path / "one", plan(0.5), small_ratings) == 5
+    assert run(tmp_path / "one", plan(0.5), small_ratings) == 6
+    assert run(tmp_path / "one", plan(0.5), small_ratings) == 6
     with pytest.raises(InvalidArgument, match="other profiles"):
         run(tmp_path / "one", plan(0.6), small_ratings)
 
@@ -98,7 +98,7 @@ def test_rows_of_nobody_knows_what_are_not_adopted(small_ratings: Ratings, tmp_p
 def test_a_folder_without_a_row_is_free(small_ratings: Ratings, tmp_path: Path) -> None:
     with Comparison.open(tmp_path / "one", PLAN, small_ratings, command=""):
         pass
-    assert run(tmp_path / "one", replace(PLAN, holdout=0.3), small_ratings) == 6
+    assert run(tmp_path / "one", replace(PLAN, holdout=0.3), small_ratings) == 7
 
 
 def test_what_a_killed_run_left_is_cleared_and_pictures_may_stay(small_ratings: Ratings, tmp_path: Path) -> None:

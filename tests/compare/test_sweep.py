@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmf.compare.measurement import RankedParts, measure
-from dpmf.compare.results import BIASES, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row, Table
+from dpmf.compare.results import BIASES, EXACT_EASE, NON_PRIVATE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row, Table
 from dpmf.compare.sweep import Setting, Sweep, points_of, sweep
 from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, evaluate, prediction_errors
@@ -74,7 +74,7 @@ def test_fields_that_labels_are_made_from_cannot_be_set(name: str) -> None:
         plan_of(1.0, settings={"als": {name: "1"}})
 
 
-NOT_TRAINED = (OWN_MEAN, BIASES, POPULAR, PRIVATE_POPULAR)
+NOT_TRAINED = (OWN_MEAN, BIASES, POPULAR, EXACT_EASE, PRIVATE_POPULAR)
 
 
 def test_biases_and_popularity_are_measured_beside_methods(small_ratings: Ratings, table: Table) -> None:
@@ -86,6 +86,9 @@ def test_biases_and_popularity_are_measured_beside_methods(small_ratings: Rating
     assert biases.rmse < free.rmse
     assert biases.recall is not None
     exact, private = found[POPULAR, math.inf], found[PRIVATE_POPULAR, 1.0]
+    ease = found[EXACT_EASE, math.inf]
+    assert ease.ndcg is not None
+    assert ease.rmse is None
     assert exact.ndcg is not None
     assert private.ndcg is not None
     assert 0 <= private.ndcg <= 1
@@ -98,7 +101,7 @@ def test_all_methods_of_a_repeat_have_the_same_split_and_each_repeat_another(
     small_ratings: Ratings, table: Table
 ) -> None:
     rows = sweep(plan_of(1.0, holdout=0.2, seed=5), small_ratings, table, n_threads=1)
-    assert len(rows) == 12
+    assert len(rows) == 14
     found = {(row.method, row.repeat): row for row in rows}
     for repeat in (0, 1):
         train, test = small_ratings.split(0.2, seed=5 + repeat)
@@ -219,7 +222,7 @@ def test_nothing_is_run_twice_and_more_can_be_added(
     assert table.path.read_bytes() == first
     rows = sweep(plan_of(1.0, 5.0, repeats=2), small_ratings, table, n_threads=1)
     assert ran[2:] == ["als 5 0", "sgd inf 1", "als 1 1", "als 5 1"]
-    assert len(rows) == 16
+    assert len(rows) == 18
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -234,7 +237,7 @@ def test_an_interruption_keeps_what_has_ended(small_ratings: Ratings, table: Tab
     kept = table.rows()
     assert 4 <= len([row for row in kept if row.method not in NOT_TRAINED]) <= 5
     rows = sweep(plan, small_ratings, table, n_threads=2, jobs=jobs)
-    assert len(rows) == 16
+    assert len(rows) == 18
     assert [row for row in rows if row in kept] == kept
 
 
@@ -250,7 +253,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
     assert {row.error for row in rows} == {"", "it has diverged"}
     rows = sweep(plan_of(1.0, repeats=1), small_ratings, table, n_threads=1)
     assert {row.error for row in rows} == {""}
-    assert len(rows) == 6
+    assert len(rows) == 7
 
 
 def test_data_that_no_private_run_may_use_are_refused_at_once(table: Table) -> None:

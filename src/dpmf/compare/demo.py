@@ -29,12 +29,12 @@ _N_FACTORS = 8  # of all runs alike; more would only fit the few hundred ratings
 
 # Somebody who loves space and dislikes romance: what they rated, and how.
 _PERSON = {
-    "The Silent Orbit": 5,
-    "The Silent Comet": 5,
-    "The Golden Nebula": 4,
-    "The Silent Letter": 1,
-    "The Golden Waltz": 2,
-    "The Silent Picnic": 3,
+    "The Electric Pulsar": 5,
+    "The Paper Pulsar": 5,
+    "The Crimson Nebula": 5,
+    "The Last Airlock": 4,
+    "The Last Letter": 1,
+    "The Silent Promise": 1,
 }
 
 

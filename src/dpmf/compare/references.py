@@ -1,4 +1,4 @@
-"""What methods are held against on held-out ratings, and what needs no factors: means, biases and popularity.
+"""What methods are held against on held-out ratings: means, biases, popularity, and EASE without privacy for lists.
 
 >>> from dpmf.ratings.synthetic import make
 >>> from dpmf.runs.parts import Split
@@ -6,7 +6,7 @@
 >>> found = {name: measure_reference(Row(name, "none", asked, 0, 1), parts, Budget(5.0), n_threads=1)
 ...          for name, asked in references_of([5.0])}
 >>> list(found), found["biases"].rmse < found["own-mean"].rmse
-(['own-mean', 'biases', 'popular', 'private-popular'], True)
+(['own-mean', 'biases', 'popular', 'exact-ease', 'private-popular'], True)
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmf.compare.measurement import RankedParts, error_figures, ranking_figures
-from dpmf.compare.results import BIASES, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
+from dpmf.compare.results import BIASES, EXACT_EASE, OWN_MEAN, POPULAR, PRIVATE_POPULAR, Row
 from dpmf.errors import DpmfError
 from dpmf.evaluation import prediction_errors
 from dpmf.evaluation.accuracy import own_means
-from dpmf.evaluation.peers import count_items, positives_of, private_counts
+from dpmf.evaluation.peers import MOST_ITEMS, count_items, positives_of, private_counts
+from dpmf.methods import EASE
 from dpmf.model import Model, Release, Ridge
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Ratings
@@ -35,7 +36,7 @@ _ITEM_RIDGE, _USER_RIDGE = 25.0, 10.0
 
 def references_of(epsilons: Iterable[float]) -> tuple[tuple[str, float], ...]:
     """Return the name of every reference and its epsilon: infinity, or one of these for private popularity."""
-    exact = tuple((name, math.inf) for name in (OWN_MEAN, BIASES, POPULAR))
+    exact = tuple((name, math.inf) for name in (OWN_MEAN, BIASES, POPULAR, EXACT_EASE))
     return *exact, *((PRIVATE_POPULAR, epsilon) for epsilon in sorted(set(epsilons)))
 
 
@@ -63,6 +64,9 @@ def _figures(name: str, parts: RankedParts, budget: Budget, n_threads: int | Non
         model = _biases(train)
         errors = prediction_errors(model, parts.test, n_threads=n_threads)
         return {**error_figures(parts, errors), **ranking_figures(model, parts, n_threads)}
+    if name == EXACT_EASE:
+        ease = EASE(budget=Budget(math.inf), head=min(MOST_ITEMS, train.n_items))
+        return ranking_figures(ease.fit(train, n_threads=n_threads), parts, n_threads)
     everything = positives_of(train, -math.inf)
     counts = (
         private_counts(everything, train.n_items, budget)

@@ -37,7 +37,7 @@ BIASES = "biases"
 POPULAR, PRIVATE_POPULAR = peers.POPULAR, peers.PRIVATE_POPULAR
 """What most people rated, for everybody: not private, and with the noise of a budget."""
 EXACT_EASE, IMPLICIT = peers.EXACT_EASE, peers.IMPLICIT
-"""Rankings for new users without privacy, see `dpmf.evaluation.peers`."""
+"""Rankings without privacy, for new users those of `dpmf.evaluation.peers`."""
 NON_PRIVATE = "sgd"
 """What is reached without privacy, the line that private methods are held against."""
 REFERENCES = (OWN_MEAN, BIASES, POPULAR, NON_PRIVATE, EXACT_EASE, IMPLICIT)

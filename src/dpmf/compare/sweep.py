@@ -11,7 +11,7 @@ on side by side: the result does not depend on the number of threads.
 >>> plan = Sweep(points_of(["als"], ["certified"], [5.0]), repeats=2, settings={"als": {"n_epochs": 1}})
 >>> rows = sweep(plan, make(80, 40), Table(Path(tempfile.mkdtemp()) / "runs.csv"), n_threads=1)
 >>> sorted({row.method for row in rows}), len(rows)
-(['als', 'biases', 'own-mean', 'popular', 'private-popular', 'sgd'], 12)
+(['als', 'biases', 'exact-ease', 'own-mean', 'popular', 'private-popular', 'sgd'], 14)
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from dpmf.compare.summary import Point
 
 _ERRORS = ("rmse", "mae")
 """Figures that are the better the lower they are."""
+_NAMES = {"ndcg": "ndcg@10"}
 
 
 def decision_table(points: Sequence[Point], figure: str, beside: Mapping[str, str]) -> str:
@@ -35,7 +36,7 @@ def decision_table(points: Sequence[Point], figure: str, beside: Mapping[str, st
         [*best_row(point, figure), *(_number(f"{point.mean[figure] - heights[name]:+.4f}") for name in known)]
         for point in best_points(points, figure)
     ]
-    return table(["ε", "best certified", figure, *known.values()], rows)
+    return table(["ε", "best certified", _NAMES.get(figure, figure), *known.values()], rows)
 
 
 def headline(points: Sequence[Point], figure: str, reference: str, name: str) -> str:
@@ -44,15 +45,16 @@ def headline(points: Sequence[Point], figure: str, reference: str, name: str) ->
     height = reference_heights(points, figure).get(reference)
     if not best or height is None:
         return ""
+    called = _NAMES.get(figure, figure)
     better = [(point.mean[figure] < height) == (figure in _ERRORS) for point in best]
     first = len(better) - next((place for place, one in enumerate(reversed(better)) if not one), len(better))
     if first == len(better):
-        return f"No certified method here has a better {figure} than {name}" + (
+        return f"No certified method here has a better {called} than {name}" + (
             ", not even at the largest ε." if len(better) > 1 else "."
         )
     if first == 0:
-        return f"At every ε here, the best certified method has a better {figure} than {name}."
-    return f"From ε = {best[first].asked:g} per user on, the best certified method has a better {figure} than {name}."
+        return f"At every ε here, the best certified method has a better {called} than {name}."
+    return f"From ε = {best[first].asked:g} per user on, the best certified method has a better {called} than {name}."
 
 
 def reference_heights(points: Sequence[Point], figure: str) -> dict[str, float]:

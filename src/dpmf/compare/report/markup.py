@@ -53,6 +53,8 @@ pre { background: var(--card); padding: 0.7rem; overflow-x: auto; white-space: p
   h2, h3 { break-after: avoid; } details:not([open]) { display: none; }
   .scroll { overflow: visible; } table { font-size: 8pt; }
   th, td { padding-right: 0.4rem; } }
+@media (max-width: 30rem) { section table { font-size: 0.8rem; } section :is(th, td) { padding-right: 0.35rem; }
+  section td small { display: none; } }
 """
 
 

@@ -25,7 +25,7 @@ from dpmf.compare.report.markup import Cell, folded, listed, page, paragraph, ta
 from dpmf.compare.report.new_users import MAIN, protocol_text, ranking_findings
 from dpmf.compare.report.sections import draw_inline, guarantee_tables, pictures_by_unit, proven_first, say_not_drawn
 from dpmf.compare.report.tables import FIGURES, RANKED, best_points, by_guarantee, figures, group_names, groups, ranked
-from dpmf.compare.results import BIASES, NON_PRIVATE, OWN_MEAN, POPULAR, Row
+from dpmf.compare.results import BIASES, EXACT_EASE, NON_PRIVATE, OWN_MEAN, POPULAR, Row
 from dpmf.compare.summary import Point, summarize
 from dpmf.compare.sweep import Sweep
 from dpmf.errors import MissingExtra
@@ -51,6 +51,7 @@ _KLD = (
 )
 _REFERENCES = {
     OWN_MEAN: "the per-user mean, which uses no one else's data,",
+    EXACT_EASE: "EASE, not private,",
     POPULAR: "exact popularity, not private,",
     BIASES: "biases alone, not private,",
     NON_PRIVATE: f"{NON_PRIVATE}, not private,",
@@ -153,22 +154,41 @@ def _all_runs(tables: Mapping[Cell, list[list[Cell]]], columns: Sequence[str], p
 def findings(points: Sequence[Point]) -> str:
     """Return the decision: the best proven method at each epsilon, for ratings and for lists, beside alternatives."""
     parts = [
-        _decision(points, "rmse", "To predict ratings", OWN_MEAN, "the per-user mean, which uses no one else's data"),
-        _decision(points, "ndcg", "To make lists", POPULAR, "exact popularity"),
+        _decision(
+            points,
+            "rmse",
+            "To predict ratings",
+            {NON_PRIVATE: "beside no privacy", OWN_MEAN: "beside the per-user mean"},
+            "the per-user mean, which uses no one else's data",
+        ),
+        _decision(
+            points,
+            "ndcg",
+            "To make lists",
+            {EXACT_EASE: "beside EASE, not private", POPULAR: "beside exact popularity"},
+            "exact popularity",
+        ),
     ]
     if any(parts):
         return f'<div class="pair">{"".join(parts)}</div>'
     return paragraph("Nothing here is certified.") + _compared(points, "rmse")
 
 
-def _decision(points: Sequence[Point], figure: str, title: str, reference: str, name: str) -> str:
-    """Return what to choose where one figure counts, and why; nothing if nothing certified has it."""
+def _decision(points: Sequence[Point], figure: str, title: str, beside: Mapping[str, str], name: str) -> str:
+    """Return what to choose where one figure counts, and why; nothing if nothing certified has it.
+
+    Args:
+        points: what was measured.
+        figure: what counts.
+        title: of the section.
+        beside: see `decision_table`; the last reference is the one that needs no privacy budget.
+        name: what that is called in a sentence.
+    """
     if not best_points(points, figure):
         return ""
-    beside = {NON_PRIVATE: "beside no privacy", reference: f"beside {name.partition(',')[0]}"}
     parts = [
         f"<h2>{text(title)}</h2>",
-        paragraph(headline(points, figure, reference, name), "lead"),
+        paragraph(headline(points, figure, [*beside][-1], name), "lead"),
         decision_table(points, figure, beside),
         _compared(points, figure),
     ]
