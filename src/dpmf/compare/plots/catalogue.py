@@ -51,7 +51,7 @@ def catalogue_map(model: Model, person: Person | None = None, ax: Any = None) ->
 
 
 def _directions(vectors: NDArray[np.floating[Any]], taste: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return two directions, shape (K, 2): a taste, if there is one, and those in which the vectors differ most besides.
+    """Return two directions, shape (K, 2): a taste, if any, and those in which the vectors differ most besides.
 
     Zeros stand in for a second direction that there is not.
     """
