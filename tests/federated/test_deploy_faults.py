@@ -424,3 +424,24 @@ def test_with_everything_over_everybody_hears_of_it(world: World) -> None:
     assert world.overs == ["finished"]
     late = Stranger(world)
     assert "over" in late.texts[0]
+
+
+def test_a_round_that_ends_while_the_recommender_is_away_makes_room_for_the_next(world: World) -> None:
+    world.everybody_joins()
+    world.people[0].silent = True
+    world.recommender.ask(first_questions(world), world.now)
+    world.settle()
+    cut_link(world)
+    world.wait(100)
+    assert isinstance(answer_of(world), StageLost)
+    assert world.third_party.is_open  # until there is somebody to take its sum
+    world.link()
+    world.settle()
+    machine = world.third_party._machine
+    assert machine is not None
+    end = world.recommender._link
+    assert isinstance(end, End)
+    end.send(b"the next round, before any time has passed")
+    world.settle()
+    assert not machine.is_open
+    assert world.third_party.metrics["rounds_closed"] == 1

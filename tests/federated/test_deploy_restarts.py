@@ -107,6 +107,7 @@ def test_a_server_killed_in_every_round_costs_nothing_although_nobody_may_be_mis
     rounds = len(world.agreement.rounds)
     moments = [answered(number, number % PEOPLE) for number in range(rounds)]
     assert carried_out(world, kill, moments) == expected
+    assert not list(tmp_path.rglob("round-*"))  # the sums of stages that are over
     for person in world.people:
         assert person.device.answered == rounds
         assert person.device.said_again <= rounds

@@ -75,6 +75,7 @@ class NetworkPartner:
     def finish(self) -> None:
         """Refuse to end before everything in the plan was asked for or given up."""
         self._machine.mechanism.finish()
+        self._sums.drop_before(len(self._agreement.rounds))
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,7 @@ class ThirdPartyHost:
             peer.close(Close.MALFORMED)
             return
         self.metrics.count("bytes_in", len(message))
+        self._close_if_due(now)  # a round that was over while the recommender was away
         before = machine.round
         machine.receive(FROM_RECOMMENDER, message)
         if machine.round == before:
