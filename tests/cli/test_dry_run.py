@@ -66,6 +66,7 @@ def test_what_to_expect_follows_epsilon_times_people(answer: Answer) -> None:
     assert few["head"] == few["factors"] == 0
     assert many["rmse_of_baseline"][1] < some["rmse_of_baseline"][0]
     assert many["head"] > some["head"] > 0
+    assert few["factors_from_pairs"] == 0 < some["factors_from_pairs"]
     unknown = answer(*LINE, "--epsilon", 1)
     assert (unknown["users"], unknown["head"], unknown["factors"], unknown["rmse_of_baseline"]) == (None,) * 4
 

@@ -103,15 +103,17 @@ def _print(found: Estimate, method: Method, ledger: dict[str, Any] | None, *, fr
 
 
 def _print_learnt(found: Estimate) -> None:
-    parts = [f"{found.factors} factors" if found.factors is not None else ""]
+    parts = [f"{found.factors} factors" if found.factors else ""]
     parts.append(f"pairs of the {found.head:,} most popular items" if found.head else "")
-    looked = " and ".join(filter(None, parts)) or "no factors"
+    parts.append(f"{found.linked:,} pairs of titles that belong together" if found.linked else "")
+    parts.append(f"up to {found.factors_from_pairs} factors in these pairs" if found.factors_from_pairs else "")
+    looked = ", ".join(filter(None, parts)) or "no factors"
     say(f"It would look for {looked}" + ("; too few people for pairs of items" if found.head == 0 else ""))
     if found.rmse_of_baseline is None:
         return
     low, high = found.rmse_of_baseline
     say(
         f"rmse: {low:.2f} to {high:.2f} of that of the per-user mean, as measured for als with 1/5 to 5 times this "
-        f"epsilon times people ({', '.join(found.references)})"
+        f"epsilon times people (the nearest: {', '.join(found.references)})"
     )
     say(_ELSEWHERE)

@@ -9,15 +9,15 @@ from the size of a file of ratings, for the holder of the data.
 >>> from dpmf.ratings import Items, Scale
 >>> als, items, scale = ALS(budget=Budget(1.0)), Items.of(range(2000)), Scale(1, 5)
 >>> found = estimate(als, items, scale, n_users=6000, n_ratings=0, n_threads=2)
->>> found.factors, [round(share, 2) for share in found.rmse_of_baseline], found.references
-(2, [0.89, 0.92], ('MovieLens 100K at epsilon 5', 'MovieLens 1M at epsilon 1', 'MovieLens 100K at epsilon 20'))
+>>> found.factors, [round(share, 2) for share in found.rmse_of_baseline], found.references[2]
+(2, [0.88, 0.96], 'MovieLens 100K at epsilon 5')
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpmf.engine.resources import BESIDE_SUMS
 from dpmf.errors import InvalidArgument
@@ -27,6 +27,7 @@ from dpmf.methods.ease.defaults import MOST_HEAD
 from dpmf.model.learnt import BEYOND
 from dpmf.privacy import GaussianEvent, Guarantee
 from dpmf.ratings import Items, Scale
+from dpmf.runs.expected import Expected, expected_of
 
 RATINGS_EACH = 100
 """Ratings of a person, where nothing says how many there are."""
@@ -36,24 +37,6 @@ _START, _PER_MILLION, _PER_MATRIX_ENTRY = 4.0, 2.5, 4e-7  # seconds, on two thre
 _MATRICES = 6  # as large as that of all pairs
 _UNSURE = 2.0  # times as long, or half as long, as estimated
 _ITEMS_EACH = 25  # items of a person of whom popularity is made, in the example
-_SPREAD = 5.0  # references with as many times more, or less, epsilon times people
-
-
-class _Reference(NamedTuple):
-    """What was measured with the defaults of `ALS`: see docs/choosing.md."""
-
-    name: str
-    people: int
-    baseline: float
-    rmse: tuple[tuple[float, float], ...]  # epsilon and error
-
-
-_REFERENCES = (
-    _Reference("MovieLens 100K", 943, 1.0452, ((1, 1.0194), (5, 0.9622), (20, 0.9268))),
-    _Reference("MovieLens 1M", 6040, 1.0366, ((1, 0.9457), (5, 0.8904), (20, 0.8661))),
-    _Reference("every tenth Netflix user", 48_000, 0.9993, ((1, 0.8987), (5, 0.8646), (20, 0.8437))),
-    _Reference("Netflix", 480_000, 0.9988, ((1, 0.8476), (5, 0.8302), (20, 0.8281))),
-)
 _RATED = ("als", "joint")
 
 
@@ -66,12 +49,15 @@ class Estimate:
         releases: what would be released, with which noise: of each event its name, noise multiplier and numbers.
         factors, head: how many factors are measured, and items of which pairs are; None if that depends on how many
             people there are.
+        factors_from_pairs: how many factors at most are made of pairs, where there are any.
+        linked: between titles that belong together, how many pairs are measured for themselves; with these, more items
+            than the head may get pairs.
         popular_from: about how many people, with 25 items each, an item takes for its popularity to be known.
         memory: bytes, at most about.
         seconds: at least and at most about.
         rmse_of_baseline: the least and the most that the error of ratings was, relative to that of the per-user mean,
             with about as much epsilon times people; None if nobody knows.
-        references: where that was measured.
+        references: where that was measured, the nearest.
         guarantee: of the release.
     """
 
@@ -81,6 +67,8 @@ class Estimate:
     releases: tuple[tuple[str, float, int], ...]
     factors: int | None
     head: int | None
+    factors_from_pairs: int
+    linked: int
     popular_from: float | None
     memory: float
     seconds: tuple[float, float]
@@ -123,7 +111,7 @@ def estimate(
     largest = head if head is not None else getattr(ranking, "most_head", 0)
     if getattr(ranking, "measures_links", False):
         largest = max(largest, min(len(catalogue), MOST_HEAD))
-    rmse, references = _expected(method.name, budget.epsilon, n_users)
+    expected = _expected(method, catalogue, budget.epsilon, n_users)
     return Estimate(
         items=len(catalogue),
         users=n_users,
@@ -131,11 +119,13 @@ def estimate(
         releases=tuple((one.what, getattr(one, "noise_multiplier", math.nan), one.coordinates) for one in events),
         factors=factors,
         head=head,
+        factors_from_pairs=getattr(rating, "given", 0) if ranks and head != 0 else 0,
+        linked=ranking.n_links if getattr(ranking, "measures_links", False) else 0,
         popular_from=_popular_from(events, "item popularity" if ranks or method.is_implicit else "item weights"),
         memory=_memory(plan, largest, n_ratings, n_users or 0, len(catalogue), n_threads),
         seconds=_seconds(n_ratings, largest, n_threads),
-        rmse_of_baseline=rmse,
-        references=references,
+        rmse_of_baseline=None if expected is None else (expected.least, expected.most),
+        references=() if expected is None else expected.references,
         guarantee=Guarantee.certified_by(budget, events, releases=method.releases),
     )
 
@@ -159,18 +149,8 @@ def _seconds(n_ratings: int, head: int, n_threads: int) -> tuple[float, float]:
     return likely / _UNSURE, likely * _UNSURE
 
 
-def _expected(name: str, epsilon: float, n_users: int | None) -> tuple[tuple[float, float] | None, tuple[str, ...]]:
-    if n_users is None or name not in _RATED:
-        return None, ()
-    mass = epsilon * n_users
-    near = [
-        (one.people * at, rmse / one.baseline, f"{one.name} at epsilon {at:g}")
-        for one in _REFERENCES
-        for at, rmse in one.rmse
-        if 1 / _SPREAD <= one.people * at / mass <= _SPREAD
-    ]
-    if not near:
-        return None, ()
-    shares = [share for _, share, _ in near]
-    most = 1.0 if min(near)[0] > mass else max(shares)  # with less than was ever measured, perhaps nothing is found
-    return (min(shares), most), tuple(said for _, _, said in sorted(near))
+def _expected(method: CertifiedMethod, catalogue: Items, epsilon: float, n_users: int | None) -> Expected | None:
+    if n_users is None or method.name not in _RATED:
+        return None
+    genres = getattr(method, "traits", False) and bool(catalogue.genre_table.numbers)
+    return expected_of(epsilon * n_users, genres=genres)
