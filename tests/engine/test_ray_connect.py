@@ -69,3 +69,17 @@ def test_it_ends_with_one_line_that_says_why() -> None:
     assert not library.running
     assert len(library.folders) == 5
     assert not Path(library.folders[0]).exists()
+
+
+def test_a_path_that_is_too_long_for_sockets_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library(0)
+
+    def init(**_: Any) -> None:
+        raise OSError("validate_socket_filename failed: AF_UNIX path length cannot exceed 107 bytes: /far/away")
+
+    monkeypatch.setattr(library, "init", init)
+    with (
+        pytest.raises(DpmfError, match=r"is too long for the paths of Ray's sockets: set TMPDIR to a shorter one"),
+        own_cluster(library, Ray("local:2"), 2),
+    ):
+        pass

@@ -162,7 +162,7 @@ def starts_of(size: int, n_workers: int) -> list[int]:
     """
     if n_workers > size:
         raise InvalidArgument(
-            f"{n_workers} workers cannot share {size} strips of users: use {size} workers at most, or ingest the data "
+            f"{n_workers} workers cannot share {size} strips of users: use {size} of them at most, or ingest the data "
             f"again with --strips {n_workers} or more, which changes results of SGD"
         )
     starts: list[int] = equal_masses(np.ones(size, np.int64), n_workers).tolist()

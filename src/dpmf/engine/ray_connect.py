@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import threading
 import time
 import traceback
@@ -94,6 +95,11 @@ def _init(ray: Any, settings: Ray, **options: Any) -> None:
         _clear_up(error)
         if "timed out during startup" in str(error):
             raise _TooLate(f"Ray did not start within half a minute, {_STARTS} times: is this machine busy?") from None
+        if "AF_UNIX path length" in str(error):
+            raise DpmfError(
+                f"{tempfile.gettempdir()} is too long for the paths of Ray's sockets: set TMPDIR to a shorter one, "
+                "such as /tmp"
+            ) from None
         raise DpmfError(f"cannot use the Ray cluster {settings.address}: {error}") from None
     finally:
         for number, handler in handlers.items():

@@ -106,7 +106,7 @@ def test_snapshots_that_others_write_elsewhere_are_an_error(
 
 
 def test_more_workers_than_strips_are_refused(store: StoredRatings) -> None:
-    with pytest.raises(InvalidArgument, match="6 workers cannot share 5 strips of users: use 5 workers at most"):
+    with pytest.raises(InvalidArgument, match="6 workers cannot share 5 strips of users: use 5 of them at most"):
         METHOD.fit(store, executor=Pretended(n=6))
     with pytest.raises(InvalidArgument, match="validation needs the ratings in memory"):
         SGD(validation=0.1).fit(store, executor=Pretended(n=2))
