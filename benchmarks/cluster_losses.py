@@ -84,7 +84,10 @@ def main() -> None:
     if arguments.run is not None:
         print(trained(store, next(iter(methods.values())), arguments.run))
         return
-    alone = {name: digest(method.fit(store, n_threads=1)) for name, method in methods.items()}
+    alone = {
+        name: digest(method.fit(store if method.streams else store.columns.load(), n_threads=1))
+        for name, method in methods.items()
+    }
     if arguments.kills or arguments.node_kills:
         lose_workers(arguments, store, methods, alone)
     for name in methods if arguments.program_kills else ():
