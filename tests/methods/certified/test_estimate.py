@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmf.methods.certified.estimate import Estimate, standardized
+from dpmf.methods.certified.estimate import Estimate, likely_totals, standardized
 
 RNG = np.random.default_rng(0)
 M, K = 400, 3
@@ -162,3 +162,22 @@ def test_no_features_are_as_good_as_none() -> None:
     _, _, measured = about_features(0.5)
     plain = measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0)
     assert (measured.shrunk(np.zeros(400), np.zeros((400, 1)), 2.0, 6.0, np.zeros((400, 0))) == plain).all()
+
+
+def test_totals_that_noise_hides_are_those_of_the_like() -> None:
+    rng = np.random.default_rng(3)
+    true = np.concatenate([np.full(900, 2.0), np.full(100, 300.0)])
+    noise = np.full(1000, 20.0)
+    found = likely_totals(true + noise * rng.normal(size=1000), noise)
+    assert float(np.median(found.steps[:900])) < 12  # where noise alone would make 20 of nothing
+    np.testing.assert_allclose(np.median(found.steps[900:]), 300, rtol=0.1)
+    np.testing.assert_allclose(found.levels, np.log(found.steps))
+
+
+def test_items_that_nobody_rated_are_in_part_like_any_other() -> None:
+    noisy, noise = np.concatenate([np.zeros(50), np.full(50, 40.0)]), np.ones(100)
+    plain, mixed = (likely_totals(noisy, noise, share) for share in (0.0, 0.1))
+    assert (mixed.levels[:50] > plain.levels[:50] + 1).all()
+    np.testing.assert_allclose(mixed.levels[50:], plain.levels[50:])
+    np.testing.assert_array_equal(mixed.steps, plain.steps)
+    assert np.isfinite(likely_totals(-np.ones(5), np.ones(5)).levels).all()

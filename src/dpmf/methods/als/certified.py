@@ -50,6 +50,7 @@ _CLEAR = 2.0  # times the size of noise, from which on a second moment is known 
 _LEAST_MOVED_GAIN = 2.0  # likewise, of factors, of deviations from an earlier release
 _START_SD, _START_REACH = 0.1, 5.0
 _RARE_EXPONENT = 0.3
+_SHARE_OF_NEW = 0.1  # of all items, which nobody could have rated yet
 _GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as 1 to 5
 _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if those of items are given
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
@@ -248,9 +249,9 @@ class PublicALS:
         than it seems would be too long, and nothing is lost by short ones.
         """
         self._counted, self._totals_noise = totals, noise
-        least = BEYOND * noise
-        self.totals = np.maximum(totals, least) if self._before is not None else likely_totals(totals, noise)
-        self.popularity = standardized(np.log(self.totals))
+        likely = likely_totals(totals, noise, _SHARE_OF_NEW)
+        self.totals = likely.steps if self._before is None else np.maximum(totals, BEYOND * noise)
+        self.popularity = standardized(likely.levels if self._before is None else np.log(self.totals))
 
     def _measure_biases(self, what: str = BIASES) -> Conversation:
         """Ask for sums of residuals from factors that are given, if any, and make item biases of them."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 _DEGREE = 2  # of the trend along popularity
 _LEAST_VARIANCE = 1e-60  # what is scaled down in hundreds of rounds would come to 0
 _SMALL = 1e-12
+_LEAST_TOTAL, _TOTALS, _TURNS = 1e-2, 60, 100  # of the noise, the least total; how many are tried; steps to the best
 _SPREADS = 60  # how many are tried, a constant factor apart
 
 
@@ -172,19 +174,42 @@ def standardized(numbers: Array) -> Array:
     return result
 
 
-def likely_totals(noisy: Array, noise: Array) -> Array:
-    """Return what numbers above 0 are expected to be, given each with normal noise of a standard deviation of its own.
+class Totals(NamedTuple):
+    """How often items are rated, as far as noise lets it be known; each has shape (n_items,).
 
-    How they are distributed is the likeliest distribution over a grid, given all of them. So where noise hides how
-    often each of many rare items is rated, each gets about their mean, and not what noise alone would make of it.
+    Attributes:
+        steps: what noisy sums are divided by: E[T²]/E[T], as a total that may be small must not make steps too long.
+        levels: logarithms, where items that nobody seems to have rated are in part what they are if they are new.
     """
-    least = float(noise.min()) * 1e-2
-    grid = np.exp(np.linspace(math.log(least), math.log(max(float(noisy.max()), 2 * least)), 60))
-    apart = (noisy[:, None] - grid) / noise[:, None]
-    likelihood = np.exp(-0.5 * np.square(apart) + 0.5 * np.square(apart).min(axis=1, keepdims=True))
+
+    steps: Array
+    levels: Array
+
+
+def likely_totals(noisy: Array, noise: Array, share_of_new: float = 0.0) -> Totals:
+    """Return how often items are rated, given noisy numbers, each with a standard deviation of its own.
+
+    How totals are distributed is the likeliest distribution over a grid, given all of them. So where noise hides how
+    often each of many rare items is rated, each gets about their mean, and not what noise alone would make of it.
+
+    Args:
+        noisy, noise: shape (n_items,).
+        share_of_new: of all items, those that nobody could have rated yet: they are like any others. How much they
+            count is how often they will be rated, beside how often those are that look alike.
+    """
+    least = float(noise.min()) * _LEAST_TOTAL
+    grid = np.exp(np.linspace(math.log(least), math.log(max(float(noisy.max()), 2 * least)), _TOTALS))
+    apart = np.square((noisy[:, None] - grid) / noise[:, None])
+    closest = apart.min(axis=1, keepdims=True)
+    likelihood = np.exp(-0.5 * (apart - closest))
     shares = np.full(len(grid), 1 / len(grid))
-    for _ in range(100):
+    for _ in range(_TURNS):
         parts = likelihood * shares
         shares = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
     parts = likelihood * shares
-    return np.asarray(parts @ grid**2 / (parts @ grid))
+    means = parts @ grid / parts.sum(axis=1)
+    steps = parts @ grid**2 / (parts @ grid)
+    none = np.exp(-0.5 * (np.square(noisy / noise) - closest[:, 0]))
+    new = share_of_new * none / parts.sum(axis=1) * means.mean()
+    usual = float(steps @ np.log(steps) / steps.sum())
+    return Totals(steps, (means * np.log(steps) + new * usual) / (means + new))
