@@ -20,8 +20,8 @@ from dpmf.ratings.synthetic import make
 from dpmf.serve.site import export_site
 
 _RATED = {
-    "The Silent Picnic": 3, "The Golden Waltz": 2, "The Silent Letter": 1, "The Golden Nebula": 4,
-    "The Silent Comet": 5, "The Silent Orbit": 5, "The Last Airlock": 5,
+    "The Silent Promise": 1, "The Last Letter": 1, "The Golden Comet": 4, "The Last Airlock": 4,
+    "The Crimson Nebula": 5, "The Paper Pulsar": 5, "The Electric Pulsar": 5,
 }  # fmt: skip
 _DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 _MOST_BYTES = 150_000
