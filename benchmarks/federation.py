@@ -72,7 +72,7 @@ class Deployment:
             "--dropouts", str(tolerated), "--colluders", "0", "--inviter", str(folder / "inviter" / "identity.pub"),
             "--admitted-by", "the benchmark", "--most", str(asked.people),
             "--ends", f"{datetime.now(UTC) + timedelta(days=2):%Y-%m-%d}",
-            "--round-seconds", str(asked.round_seconds), "--grace-seconds", "1", *servers,
+            "--round-seconds", str(asked.round_seconds), "--grace-seconds", "5", *servers,
         )  # fmt: skip
         for role in ROLES:
             _call("federate", "sign", str(self.agreement), "--key", str(folder / role / "identity.pem"))

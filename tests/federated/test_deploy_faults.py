@@ -136,6 +136,24 @@ def test_a_round_with_too_few_answers_is_discarded_and_its_sum_never_leaves(worl
     assert len(total) < 50  # a header and an empty list, sealed
 
 
+def test_a_round_with_too_few_answers_waits_for_those_who_lost_their_connection(world: World) -> None:
+    world.everybody_joins()
+    lost = world.people[:3]
+    for person in lost:
+        person.silent = True
+    world.recommender.ask(questions := first_questions(world), world.now)
+    world.settle()
+    for person in lost:
+        person.cut()
+        person.silent = False
+    world.wait(20)
+    assert answer_of(world) is None
+    lost[0].connect()
+    world.wait(6)  # enough by now, and nobody else is there
+    assert isinstance(answer_of(world), tuple)
+    check_sum(world, 0, questions, answer_of(world))
+
+
 def test_a_round_begins_without_those_who_stay_away_if_it_can_succeed_nonetheless(world: World) -> None:
     world.everybody_joins()
     world.people[2].cut()

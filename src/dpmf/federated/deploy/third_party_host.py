@@ -222,12 +222,12 @@ class ThirdPartyHost:
         machine, timing = self._machine, self._file.timing
         if machine is None or not machine.is_open or self._link is None:
             return  # without a recommender there is nobody to take the sum: one that was killed asks again
-        late = now - self._opened_at >= timing.round_seconds
-        quiet = len(self._absent) == len(self._missing) and now - self._quiet_since >= timing.grace_seconds
-        if self._missing and not late and not quiet:
-            return
         answered = self._agreement.n_users - len(self._missing)
         enough = answered >= self._agreement.least
+        late = now - self._opened_at >= timing.round_seconds
+        quiet = len(self._absent) == len(self._missing) and now - self._quiet_since >= timing.grace_seconds
+        if self._missing and not late and not (quiet and enough):  # else whoever is away is needed, and may come back
+            return
         for outgoing in machine.close():
             self._rounds.closed(machine.round)
             self._total = outgoing.message
