@@ -8,6 +8,8 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from dpmf.engine.checkpoints import Checkpoint
-from dpmf.engine.cluster import Ray
+from dpmf.engine.cluster import Cluster, Ray
 from dpmf.engine.ray import RayCluster
 from dpmf.engine.store import StoredRatings
 from dpmf.errors import DpmfError
@@ -52,7 +54,7 @@ class Nodes:
 
     def __init__(self) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        from ray.cluster_utils import Cluster
+        from ray import cluster_utils
 
         soon = {
             "health_check_initial_delay_ms": 500,
@@ -60,7 +62,7 @@ class Nodes:
             "health_check_failure_threshold": 2,
         }
         self._cluster: Any = started(
-            lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
+            lambda: cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": soon})
         )
         self._others: list[Any] = []
         self.add()
@@ -77,6 +79,16 @@ class Nodes:
 
     def stop(self) -> None:
         self._cluster.shutdown()
+
+
+@dataclass(frozen=True)
+class Running(Ray):
+    """Workers that have been started, for several runs one after the other."""
+
+    cluster: Any = None
+
+    def start(self, n_threads: int | None = None) -> AbstractContextManager[Cluster]:
+        return nullcontext(self.cluster)
 
 
 @pytest.fixture(scope="module")
@@ -133,49 +145,47 @@ def test_killed_workers_leave_the_bits_alone_and_no_round_is_drawn_or_charged_tw
 ) -> None:
     here, release = ALS.fit(RATINGS, SEED, n_threads=1), Mechanism.release
     drawn: list[str] = []
+    shots: list[Timer] = []
 
-    def kill(record: EpochRecord) -> None:
+    def kill_between(record: EpochRecord) -> None:
         if record.epoch in (1, len(here.history)):  # after the last one there is nothing left to ask
             os.kill(processes[-1], signal.SIGKILL)
+
+    def kill_within(record: EpochRecord) -> None:
+        if record.epoch == 2:
+            shots.append(Timer(0.005, lambda: os.kill(processes[-1], signal.SIGKILL)))
+            shots[-1].start()
+        elif record.epoch == 4:
+            shots[-1].join()  # at the latest between the last two epochs
 
     def noting(self: Mechanism, what: str, *arguments: Any) -> Any:
         drawn.append(what)
         return release(self, what, *arguments)
 
     monkeypatch.setattr(Mechanism, "release", noting)
-    ledger = Ledger(tmp_path / "ledger", Budget(math.inf))
-    plan = Checkpoint(tmp_path / "run")
-    there = ALS.fit(store, SEED, executor=nodes.executor(), callbacks=[kill], ledger=ledger, checkpoint=plan)
-    assert release_bits(there) == release_bits(here)
-    assert len(drawn) == sum(ALS.stages)
-    assert len(ledger.entries()) == 1
-    assert len(processes) == 3
+    ledger, plan = Ledger(tmp_path / "ledger", Budget(math.inf)), Checkpoint(tmp_path / "run")
+    # Tiers that are large enough for the stores of nodes: smaller ones take another way.
+    large = MemorySource(make(300, 4000, mean_ratings=30))
+    tiers = StoredRatings.build(large, tmp_path / "store", size=4, memory=1 << 30)
+    with nodes.executor().start() as cluster:
+        executor = Running(cluster=cluster)
+        there = ALS.fit(store, SEED, executor=executor, callbacks=[kill_between], ledger=ledger, checkpoint=plan)
+        assert release_bits(there) == release_bits(here)
+        assert len(drawn) == sum(ALS.stages)
+        assert len(ledger.entries()) == 1
+        assert len(processes) == 3
+        for method in (
+            SGD(n_factors=32, n_epochs=5, seed=5),
+            SGLD(n_factors=32, n_epochs=5, seed=5, budget=Budget(math.inf)),
+        ):
+            plan = Checkpoint(tmp_path / method.name)
+            here, before = method.fit(tiers, n_threads=1), len(processes)
+            there = method.fit(tiers, executor=executor, callbacks=[kill_within], checkpoint=plan)
+            assert release_bits(there) == release_bits(here)
+            assert [one.train_rmse for one in there.history] == [one.train_rmse for one in here.history]
+            assert len(processes) > before
     wait_for_the_end_of(processes)
     assert "raylet" not in "".join(capfd.readouterr())
-
-
-def test_item_factors_travel_between_workers_and_survive_their_loss(
-    nodes: Nodes, processes: list[int], tmp_path: Path
-) -> None:
-    # Tiers that are large enough for the stores of nodes: smaller ones take another way.
-    ratings = make(300, 4000, mean_ratings=30)
-    store = StoredRatings.build(MemorySource(ratings), tmp_path / "store", size=4, memory=1 << 30)
-
-    def kill(record: EpochRecord) -> None:
-        if record.epoch == 2:
-            Timer(0.01, lambda: os.kill(processes[0], signal.SIGKILL)).start()  # while they visit blocks
-
-    for method in (
-        SGD(n_factors=32, n_epochs=4, seed=5),
-        SGLD(n_factors=32, n_epochs=4, seed=5, budget=Budget(math.inf)),
-    ):
-        processes.clear()
-        plan = Checkpoint(tmp_path / method.name)
-        here = method.fit(store, n_threads=1)
-        there = method.fit(store, executor=nodes.executor(), callbacks=[kill], checkpoint=plan)
-        assert release_bits(there) == release_bits(here)
-        assert [one.train_rmse for one in there.history] == [one.train_rmse for one in here.history]
-        assert len(processes) == 3
 
 
 def test_a_killed_node_leaves_the_bits_alone_and_its_loss_for_good_is_an_error(
@@ -194,11 +204,12 @@ def test_a_killed_node_leaves_the_bits_alone_and_its_loss_for_good_is_an_error(
         lost.append(worker)
         replace(self, worker, why)
 
-    there = ALS.fit(store, SEED, executor=nodes.executor(), callbacks=[kill_and_replace])
-    assert release_bits(there) == release_bits(here)
-    monkeypatch.setattr(RayCluster, "replace", impatient)
-    with pytest.raises(DpmfError, match=r"one was lost .* no node with room for worker \d of 2 within 3 seconds"):
-        ALS.fit(store, SEED, executor=nodes.executor(), callbacks=[lambda _: nodes.kill(0)])
+    with nodes.executor().start() as cluster:
+        there = ALS.fit(store, SEED, executor=Running(cluster=cluster), callbacks=[kill_and_replace])
+        assert release_bits(there) == release_bits(here)
+        monkeypatch.setattr(RayCluster, "replace", impatient)
+        with pytest.raises(DpmfError, match=r"one was lost .* no node with room for worker \d of 2 within 3 seconds"):
+            ALS.fit(store, SEED, executor=Running(cluster=cluster), callbacks=[lambda _: nodes.kill(0)])
     assert len(lost) == 1
     nodes.add()
 
