@@ -2,7 +2,7 @@
 
     python benchmarks/screenshots.py [--out docs/page] [--users 60000]
 
-They show whatever sans-serif font the machine has; those in the repository were made with Inter (Debian: fonts-inter).
+They show whatever sans-serif font the machine has; those in the repository were made with DejaVu Sans.
 """
 
 from __future__ import annotations
