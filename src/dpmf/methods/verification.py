@@ -22,6 +22,7 @@ from dpmf.methods import METHODS
 from dpmf.methods.als.continued import CONTINUES
 from dpmf.methods.als.descriptions import DESCRIBED
 from dpmf.methods.als.popularity import orders_by_ratings
+from dpmf.methods.als.traits import N_LEANINGS
 from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.certified.script import Crowd
@@ -122,6 +123,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     expected = method.expected(settings, release, record)
     differences = (
         _other_traits(release),
+        _other_leanings(release),
         _unlike_crowd(stated, record.crowd),
         deviation(_own_events(release, continues=continues), expected.events),
         _other_start(release) if continues else None,
@@ -152,7 +154,7 @@ def _other_start(release: Release) -> str | None:
 
 def _other_tensors(release: Release, shape: Shape, *, keeps_ranking: bool) -> str | None:
     """Return which tensor no event accounts for; a ranking may be kept of a release that was started from."""
-    n_factors = release.n_factors - release.learnt.traits
+    n_factors = release.n_measured_factors
     if n_factors not in shape.n_factors:
         return f"items have {n_factors} factors, and its method releases {_shown(shape.n_factors)}"
     lo, hi = release.scale.lo, release.scale.hi
@@ -211,11 +213,26 @@ def _is_multiple(part: NDArray[np.float64], group: NDArray[np.float32]) -> bool:
     return bool(np.abs(part - size * exact).max(initial=0) <= _TRAIT_ROUNDING * np.abs(part).max(initial=0))
 
 
+def _other_leanings(release: Release) -> str | None:
+    """Return whether factors that are said to be how well liked items are differ from their biases."""
+    if not release.learnt.leanings:
+        return None
+    liked = release.item_factors[:, release.n_measured_factors + N_LEANINGS - 1].astype(np.float64)
+    biases = release.item_biases.astype(np.float64)
+    size = float((liked * biases).sum() / max(float((biases * biases).sum()), 1e-300))
+    if (
+        release.learnt.leanings == N_LEANINGS
+        and np.abs(liked - size * biases).max() <= _TRAIT_ROUNDING * np.abs(liked).max()
+    ):
+        return None
+    return "factors that should be how popular and how well liked items are have other numbers"
+
+
 def _too_much_learnt(release: Release) -> str | None:
     """Return of what more is said to be known than there is: no event could confirm that it is known."""
     learnt, n_items = release.learnt, len(release.items)
     for what, number, most in (
-        ("factors", learnt.factors, release.n_factors - learnt.traits),
+        ("factors", learnt.factors, release.n_measured_factors),
         ("ratings of items", learnt.rated or 0, n_items),
         ("popularities of items", learnt.popular or 0, n_items),
     ):
@@ -263,7 +280,7 @@ def _unlike_crowd(stated: dict[str, Any], crowd: Crowd | None) -> str | None:
 
 def _unlike_configuration(release: Release, stated: dict[str, Any], own: dict[str, Any]) -> str | None:
     """Return which size, or setting of the method, is not that of the configuration."""
-    n_factors = release.n_factors - release.learnt.traits
+    n_factors = release.n_measured_factors
     found = n_factors if release.item_factors.any() else 0  # a column of zeros says nothing
     if stated.get("n_factors", found) not in (n_factors, found):
         return f"items have {n_factors} factors, and {stated['n_factors']!r} by its configuration"

@@ -30,7 +30,7 @@ BEYOND = 3.0
 _BY_CHANCE = 0.1
 _NUMBERS = ("factors", "rated", "popular")
 _MASKS = ("with_factors", "with_ratings")
-_TRAITS = "traits"
+_BESIDE = ("leanings", "traits")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Learnt:
         with_factors: shape (n_items,), the items whose factors are known; None for all that have any.
         with_ratings: shape (n_items,), the items of which it is known how they are rated, hardly any of them by chance;
             None for all. A list by expected ratings has the others last.
+        leanings: how many factors, before the traits, are how popular and how well liked items are: everybody's leaning
+            towards these is their own.
         traits: how many factors, the last ones, are public traits of the items, such as genres, rather than learnt:
             everybody's taste for them is their own.
         is_recorded: whether the run that made the release compared it with its noise. If not, everything that is not 0
@@ -59,6 +61,7 @@ class Learnt:
     popular: int | None = None
     with_factors: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
     with_ratings: NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
+    leanings: int = 0
     traits: int = 0
     is_recorded: bool = True
 
@@ -83,11 +86,11 @@ class Learnt:
     @classmethod
     def from_json(cls, record: Any, n_items: int, pairs: int) -> Learnt:
         """Return what `record` returned, or raise ValueError."""
-        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, *_MASKS, _TRAITS}:
+        if not isinstance(record, Mapping) or not set(record) <= {*_NUMBERS, *_MASKS, *_BESIDE}:
             raise ValueError("the record of what was learnt is damaged")
-        numbers = {name: record.get(name) for name in _NUMBERS} | {_TRAITS: record.get(_TRAITS, 0)}
+        numbers = {name: record.get(name) for name in _NUMBERS} | {name: record.get(name, 0) for name in _BESIDE}
         for name, number in numbers.items():
-            if not (type(number) is int and number >= 0) and (number is not None or name in ("factors", _TRAITS)):
+            if not (type(number) is int and number >= 0) and (number is not None or name in ("factors", *_BESIDE)):
                 raise ValueError(f"{name}={number!r} in the record of what was learnt should be a whole number")
         masks = {name: _unpacked(record[name], n_items) for name in _MASKS if name in record}
         return cls(n_items, pairs=pairs, **numbers, **masks)  # type: ignore[arg-type]
@@ -95,8 +98,7 @@ class Learnt:
     def record(self) -> dict[str, Any]:
         """Return what is written down: all but what tensors show."""
         found: dict[str, Any] = {name: getattr(self, name) for name in _NUMBERS}
-        if self.traits:
-            found[_TRAITS] = self.traits
+        found |= {name: number for name in _BESIDE if (number := getattr(self, name))}
         for name in _MASKS:
             if (mask := getattr(self, name)) is not None:
                 found[name] = base64.b64encode(np.packbits(mask).tobytes()).decode()
@@ -104,7 +106,7 @@ class Learnt:
 
     def to_json(self) -> dict[str, Any]:
         """Return what a report has."""
-        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS, _TRAITS)}
+        numbers = {name: getattr(self, name) for name in ("n_items", "pairs", *_NUMBERS, *_BESIDE)}
         return {**numbers, "lack": self.lack}
 
     def knows(self, item: int) -> bool:
@@ -112,9 +114,14 @@ class Learnt:
         return self.with_ratings is None or bool(self.with_ratings[item])
 
     @property
+    def beside(self) -> int:
+        """How many factors, the last ones, nobody measured."""
+        return self.leanings + self.traits
+
+    @property
     def is_personal(self) -> bool:
-        """Whether anything is known of how tastes differ, or items have traits that one's own may go by."""
-        return self.factors > 0 or self.pairs > 0 or self.traits > 0
+        """Whether anything is known of how tastes differ, or of items that one's own may go by."""
+        return self.factors > 0 or self.pairs > 0 or self.beside > 0
 
     @property
     def lack(self) -> str | None:

@@ -150,7 +150,7 @@ class Person:
         if release.ranking is not None:
             if len(release.ranking.restrict(self.owned).items):
                 return "pairs"
-        elif (release.learnt.factors or release.learnt.traits) and self.factors.any():
+        elif (release.learnt.factors or release.learnt.beside) and self.factors.any():
             return "factors"
         elif release.predicts_ratings and np.ptp(release.item_biases) > 0:
             return "nothing" if release.learnt.rated == 0 else "ratings"
@@ -272,12 +272,13 @@ def similar_items(release: Release, item: object, k: int = 10) -> Recommendation
     place = position_of(release.items, item)
     if release.ranking is not None and release.ranking.knows(place):
         return _often_together(release, release.ranking, place, k)
-    lengths = np.linalg.norm(release.item_factors, axis=1)
+    factors = release.distinctive_factors
+    lengths = np.linalg.norm(factors, axis=1)
     if release.learnt.with_factors is not None:
         lengths[~release.learnt.with_factors] = 0
     if not lengths[place]:
         return Recommendations()
-    unit = release.item_factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
+    unit = factors / np.maximum(lengths, np.finfo(np.float32).tiny)[:, None]
     scores = np.asarray(unit @ unit[place], np.float32)
     scores[lengths == 0] = NEVER  # nobody rated them, or too few people, so nothing is known about them
     scores[place] = NEVER

@@ -162,6 +162,17 @@ class Release(Recommender):
         """How many factors say something: not those that are 0 for every item, as where a run found none."""
         return int(np.count_nonzero(self.item_factors.any(axis=0)))
 
+    @property
+    def n_measured_factors(self) -> int:
+        """How many factors a run found: all but those that nobody measured, which are the last."""
+        return self.n_factors - self.learnt.beside
+
+    @property
+    def distinctive_factors(self) -> NDArray[np.float32]:
+        """Factors that tell what items are like: all but how popular and how well liked they are."""
+        first = self.n_measured_factors
+        return np.delete(self.item_factors, np.s_[first : first + self.learnt.leanings], axis=1)
+
     @cached_property
     def learnt(self) -> Learnt:
         """How much of it is more than noise."""

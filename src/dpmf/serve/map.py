@@ -45,7 +45,7 @@ def map_of(release: Release) -> str:
 
 def rows_of(release: Release) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
     """Return which items have a place, and a row for each: its factors, or what it contributes to a ranking."""
-    ranking, factors = release.ranking, release.item_factors
+    ranking, factors = release.ranking, release.distinctive_factors
     in_head = np.zeros(len(release.items), np.bool_)
     if ranking is not None:
         in_head[ranking.items] = True

@@ -124,7 +124,7 @@ def test_a_release_is_as_useful_when_it_comes_back(tmp_path: Path, ratings: Rati
     first, second, *_ = ratings.catalogue.ids
     mine = {first: 5.0, second: 1.0}
     assert back.guarantee == model.guarantee
-    assert back.n_factors == fields.get("n_factors", 3)
+    assert back.n_measured_factors == fields.get("n_factors", 3)
     assert back.fold_in(mine).recommend(5) == model.release.fold_in(mine).recommend(5)
     assert len(back.fold_in(mine).recommend(100)) == ratings.n_items - 2
     own, liked = ratings.user_ids[0], model.recommend(ratings.user_ids[0], k=100)
@@ -147,7 +147,7 @@ def test_somebody_folded_in_gets_the_factors_they_had_in_training(ratings: Ratin
 def test_biases_alone_take_no_rounds(ratings: Ratings) -> None:
     model = learner(n_factors=0).fit(ratings)
     assert model.history == ()
-    assert model.release.item_factors.shape == (ratings.n_items, 0)
+    assert model.release.n_measured_factors == 0
     assert verify(model.guarantee).ok
 
 
@@ -166,20 +166,20 @@ def test_the_number_of_users_as_released_decides_how_many_factors_there_are(feed
     few, many = (
         ALS(budget=Budget(epsilon), n_epochs=1, feedback=feedback).fit(ratings).release for epsilon in (0.5, 40.0)
     )
-    assert few.n_factors < many.n_factors
+    assert few.n_measured_factors < many.n_measured_factors
     for release in (few, many):
-        assert release.configuration["n_factors"] == release.n_factors
+        assert release.configuration["n_factors"] == release.n_measured_factors
         sums = next(one for one in release.guarantee.events if one.what == "item factors")
         assert isinstance(sums, GaussianEvent)
-        assert sums.coordinates >= 12 * (many.n_factors + 1)  # as many as there may be
+        assert sums.coordinates >= 12 * (many.n_measured_factors + 1)  # as many as there may be
 
 
 def test_too_few_people_for_any_factors_still_get_item_biases() -> None:
     model = ALS(budget=Budget(0.5)).fit(make(150, 20, mean_ratings=8))
-    assert model.release.n_used_factors == model.release.configuration["n_factors"] == 0
+    assert model.release.n_measured_factors == model.release.configuration["n_factors"] == 0
     assert verify(model.release.guarantee).ok
     assert len(model.release.fold_in({1: 5.0}).recommend(k=3)) == 3
 
 
 def test_as_many_factors_as_asked_for_are_released() -> None:
-    assert ALS(budget=Budget(0.5), n_factors=5, n_epochs=1).fit(make(100, 40)).release.n_factors == 5
+    assert ALS(budget=Budget(0.5), n_factors=5, n_epochs=1).fit(make(100, 40)).release.n_measured_factors == 5

@@ -11,6 +11,8 @@ import pytest
 from dpmf.evaluation import evaluate
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.methods import ALS, Joint
+from dpmf.methods.als.continued import n_factors_of
+from dpmf.methods.als.traits import leanings_of
 from dpmf.methods.verification import verify_release
 from dpmf.model import Model, Release
 from dpmf.model.learnt import LEARNT
@@ -50,9 +52,11 @@ def test_tastes_for_genres_predict_and_cost_nothing(model: Model, split: tuple[R
     untold = replace(train, catalogue=Items.of(np.arange(N_ITEMS)))
     without = ALS(n_factors=1, **SETTINGS).fit(untold, n_threads=1)
     release = model.release
-    assert (release.learnt.traits, release.n_factors, release.configuration["n_factors"]) == (3, 4, 1)
-    assert (without.release.learnt.traits, without.release.n_factors) == (0, 1)
-    assert float(evaluate(model, test)["rmse"]) < 0.85 * float(evaluate(without, test)["rmse"])
+    assert (release.learnt.traits, release.n_measured_factors, release.configuration["n_factors"]) == (3, 1, 1)
+    assert (without.release.learnt.traits, without.release.n_measured_factors) == (0, 1)
+    assert float(evaluate(model, test)["rmse"]) < 0.98 * float(
+        evaluate(without, test)["rmse"]
+    )  # leanings say most of it
     assert model.guarantee.events == without.guarantee.events
     assert "tastes go by 3 public traits of items" in str(release.learnt)
     assert release.fold_in({0: 5, 1: 1}).ordered_by == "factors"
@@ -60,7 +64,7 @@ def test_tastes_for_genres_predict_and_cost_nothing(model: Model, split: tuple[R
 
 def test_genres_that_say_nothing_are_left_alone() -> None:
     release = ALS(n_factors=0, **SETTINGS).fit(made(shuffled=True), n_threads=1).release
-    assert (release.learnt.traits, release.n_factors) == (0, 0)
+    assert (release.learnt.traits, release.n_measured_factors) == (0, 0)
 
 
 def test_verification_makes_traits_again_from_the_list_of_items(model: Model) -> None:
@@ -77,6 +81,36 @@ def test_verification_makes_traits_again_from_the_list_of_items(model: Model) ->
         assert not verify_release(forged).ok
 
 
+def test_everybody_leans_towards_what_is_well_liked_as_far_as_they_do_and_it_costs_nothing() -> None:
+    """Half of the people like what others like, the other half the opposite: biases alone say nothing to either."""
+    rng = np.random.default_rng(5)
+    quality, slopes = rng.normal(size=N_ITEMS), np.where(np.arange(400) % 4 < 3, 1.0, -0.6)
+    who = np.repeat(np.arange(len(slopes)), 25)
+    what = np.concatenate([rng.permutation(N_ITEMS)[:25] for _ in slopes])
+    stars = np.clip(3 + slopes[who] * quality[what] + 0.4 * rng.normal(size=len(who)), 1, 5)
+    ratings = Ratings.of(who, what, stars, scale=(1, 5), items=Items.of(np.arange(N_ITEMS)))
+    train, test = ratings.split(0.2, seed=1)
+    with_leanings, without = (
+        ALS(n_factors=0, traits=traits, **SETTINGS).fit(train, n_threads=1) for traits in (True, False)
+    )
+    release = with_leanings.release
+    assert (release.learnt.leanings, release.n_factors, without.release.n_factors) == (2, 2, 0)
+    assert with_leanings.guarantee.events == without.guarantee.events
+    assert float(evaluate(with_leanings, test)["rmse"]) < 0.8 * float(evaluate(without, test)["rmse"])
+    assert verify_release(release).ok
+    assert not release.similar_items(0)  # being popular does not make items alike
+    other = release.item_factors.copy()
+    other[3, 1] += 0.01
+    assert not verify_release(replace(release, item_factors=other)).ok
+
+
+def test_leanings_vanish_where_nothing_is_known() -> None:
+    noise = np.ones(N_ITEMS)
+    np.testing.assert_allclose(leanings_of(2 * noise, noise, np.zeros(N_ITEMS, np.float32), 1.0), 0, atol=1e-6)
+    known = leanings_of(np.geomspace(1, 1e4, N_ITEMS), noise, np.linspace(-1, 1, N_ITEMS).astype(np.float32), 2.0)
+    assert (np.ptp(known, axis=0) > 0).all()
+
+
 def with_traits(release: Release, number: int) -> Release:
     record = {**release.configuration[LEARNT], "traits": number}
     return replace(release, configuration={**release.configuration, LEARNT: record})
@@ -85,7 +119,7 @@ def with_traits(release: Release, number: int) -> Release:
 def test_a_run_that_continues_a_release_keeps_its_traits(model: Model, split: tuple[Ratings, Ratings]) -> None:
     certified = ALS(n_factors=1, budget=Budget(20.0)).fit(split[0], n_threads=1).release
     continued = ALS(budget=Budget(20.0)).fit(split[1], start=certified, n_threads=1).release
-    assert (continued.learnt.traits, continued.n_factors) == (3, 3 + (certified.learnt.factors > 0))
+    assert (continued.learnt.traits, continued.n_measured_factors) == (3, n_factors_of(certified))
     assert verify_release(continued).ok
 
 

@@ -73,8 +73,8 @@ def test_lists_are_ordered_by_the_ranking_and_rated_by_the_rating_model(ratings:
 def test_ratings_are_predicted_with_the_factors_of_the_ranking(ratings: Ratings) -> None:
     train, held_out = ratings.split(0.2, seed=1)
     given, none = private(noise_seed=1).fit(train), private(n_factors=0, noise_seed=1).fit(train)
-    assert 0 < given.release.n_factors <= MOST_GIVEN
-    assert none.release.n_factors == 0
+    assert 0 < given.release.n_measured_factors <= MOST_GIVEN
+    assert none.release.n_measured_factors == 0
     assert evaluate(given, held_out)["rmse"] < 0.95 * evaluate(none, held_out)["rmse"]
     assert len(given.history) == private().n_turns
 
@@ -88,7 +88,7 @@ def test_rounds_of_many_people_start_from_the_factors_of_the_ranking(
     public = method.public_half(train.catalogue, train.scale)
     model = method.fit(train)
     assert public.ratings.plan.most_factors == 1
-    assert model.release.n_factors == 1
+    assert model.release.n_measured_factors == 1
     without = private(n_factors=0, noise_seed=1).fit(train)
     assert evaluate(model, held_out)["rmse"] < 0.8 * evaluate(without, held_out)["rmse"]
 

@@ -26,7 +26,7 @@ from dpmf.kernels.bounded_sums import symmetric
 from dpmf.methods.als.known import Before, Known, above_noise
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
 from dpmf.methods.als.questions import CLIP, RADIUS, ALSScript, Moments, Residuals, RidgeFit, clip_of
-from dpmf.methods.als.traits import Traits
+from dpmf.methods.als.traits import N_LEANINGS, Traits, leanings_of, size_of
 from dpmf.methods.certified.conversation import Conversation
 from dpmf.methods.certified.estimate import Estimate, likely_totals, standardized
 from dpmf.methods.certified.plan import Stage
@@ -69,7 +69,7 @@ class PublicALS:
         seed: of the public start.
         features: what the catalogue says about items, shape (n_items, F); see `dpmf.ratings.features`.
         further: other descriptions of them, one matrix each; see `dpmf.ratings.described`.
-        with_traits: whether people's tastes go by these, too.
+        with_traits: whether people's tastes go by these, too, and by how popular and how well liked items are.
     """
 
     plan: ALSPlan
@@ -135,7 +135,7 @@ class PublicALS:
     @property
     def script(self) -> ALSScript:
         """What may be asked, where people answer for themselves."""
-        return ALSScript(self.plan, self.scale, self._traits.columns)
+        return ALSScript(self.plan, self.scale, self._traits.columns, N_LEANINGS * self.with_traits)
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
@@ -149,17 +149,48 @@ class PublicALS:
 
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         ridges = self._bias_penalty, self._penalty(penalty)
-        c, reached = (within_reach(one, self.unit) for one in (self.c, V))
+        leanings = self._leanings(ridges[1], N_LEANINGS * (self.with_traits and self.plan.crowd is not None))
+        c, reached, known = (within_reach(one, self.unit) for one in (self.c, V, leanings))
         size = self._trait_size(ridges[1])
-        return RidgeFit.with_traits(self.mean, c, reached, ridges, length, self._traits.used, size)
+        return RidgeFit.beside(self.mean, c, (reached, known), ridges, length, self._traits.used, size)
+
+    def _leanings(self, penalty: float, least: int = 0) -> Floats:
+        """Return how popular and how well liked items are, in the size that this penalty is for.
+
+        As long as it is not known how items are rated, there are no leanings, or the least number of columns of 0.
+        """
+        if not self._n_leanings:
+            return np.zeros((self.plan.n_items, least), np.float32)
+        found = leanings_of(self.totals, self._totals_noise, self.c, self.unit)
+        return np.asarray(found * np.float32(size_of(penalty / self.error**2) * self.unit))
+
+    @property
+    def _n_leanings(self) -> int:
+        earlier = self._before is not None and self._before.with_ratings.any()
+        return N_LEANINGS * bool(self.with_traits and (earlier or (self._rated & self._popular).any()))
+
+    @property
+    def _popular(self) -> NDArray[np.bool_]:
+        """Of which items it is known that people rate them; where counts are the least, no more is known than that."""
+        return np.asarray(self._counted > BEYOND * self._totals_noise)
+
+    @property
+    def _rated(self) -> NDArray[np.bool_]:
+        """Of which items it is known how they are rated."""
+        if not np.isfinite(self._biases.variance).all():
+            return np.zeros(self.plan.n_items, np.bool_)
+        gains = _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN
+        return self._biases.stands_out(self.popularity, self._bias_sampling, *gains)[:, 0]
 
     def _trait_size(self, penalty: float) -> float:
         return self._traits.size(penalty / self.error**2) * self.unit
 
     @property
     def item_factors(self) -> Floats:
-        """The factors of items to release: those measured or given, and then traits."""
-        return self._traits.beside(self.V, self._trait_size(self.ridge[1]))
+        """The factors of items to release: those measured or given, leanings, and then traits."""
+        penalty = self.ridge[1]
+        known = np.hstack([self.V, self._leanings(penalty)])
+        return self._traits.beside(known, self._trait_size(penalty))
 
     def start_from(self, before: Before) -> None:
         """Start from an earlier release, with as many factors: what is measured are differences from it."""
@@ -339,9 +370,8 @@ class PublicALS:
 
     def learnt(self) -> Learnt:
         """Return what stands out from the noise."""
-        popular = self._counted > BEYOND * self._totals_noise  # where that is the least, it is not more than that
-        biases = (self.popularity, self._bias_sampling, _LEAST_BIAS_GAIN, _LEAST_LEVEL_GAIN)
-        rated = self._biases.stands_out(*biases)[:, 0] if np.isfinite(self._biases.variance).all() else ~popular
+        popular = self._popular
+        rated = self._rated if np.isfinite(self._biases.variance).all() else ~popular
         factors = self._factors_beyond_noise() & popular[:, None]
         with_factors = factors.any(axis=1)
         known = rated | with_factors
@@ -359,8 +389,9 @@ class PublicALS:
             pairs=0,
             rated=n_rated,
             popular=int(np.count_nonzero(popular)),
-            with_factors=np.asarray(with_factors) if self.V.any() else None,
+            with_factors=np.asarray(with_factors) if self.V.any() or self._n_leanings else None,
             with_ratings=np.asarray(with_ratings),
+            leanings=self._n_leanings,
             traits=self._traits.count,
         )
 

@@ -88,7 +88,7 @@ def with_ranking_of(start: Release, release: Release) -> Release:
 
 def n_factors_of(start: Release) -> int:
     """Return how many factors there are to go on from: none if no more than noise is known of any."""
-    return start.n_factors - start.learnt.traits if start.learnt.factors else 0
+    return start.n_measured_factors if start.learnt.factors else 0
 
 
 def digest_of_release(start: Release) -> str:

@@ -32,7 +32,7 @@ def orders_by_ratings(learnt: Learnt, biases: NDArray[np.float32]) -> bool:
     If nothing is known at all, biases that are noise order them, and a release says so.
     """
     differ = bool(np.ptp(biases) > 0)
-    return learnt.factors > 0 or learnt.traits > 0 or (differ and bool(learnt.rated or not learnt.popular))
+    return learnt.factors > 0 or learnt.beside > 0 or (differ and bool(learnt.rated or not learnt.popular))
 
 
 def by_popularity(release: Release, counts: NDArray[np.float64]) -> Release:

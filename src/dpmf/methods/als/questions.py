@@ -15,7 +15,6 @@ from dpmf.kernels.bounded_sums import add_item_moments, add_moments
 from dpmf.kernels.held_out import HeldOutSettings, add_held_out_residuals
 from dpmf.kernels.ridge import Penalties, solve_people, squared_errors
 from dpmf.methods.als.plan import BIASES, FACTORS, MOMENTS, POPULARITY, USERS, WEIGHTS, ALSPlan
-from dpmf.methods.als.traits import Traits
 from dpmf.methods.certified.questions import (
     Array,
     Counts,
@@ -48,8 +47,9 @@ class RidgeFit:
         V: factors of items, shape (n_items, K).
         ridge_b, ridge_u: penalties on a person's bias and factors.
         length: if above 0, factors are only a first guess: they get this length, and do not predict.
-        n_traits: how many of the factors, the last ones, are public traits of the items: people fit their own taste to
-            them as well, but are not asked about it.
+        n_fixed: how many of the factors, the last ones, are known: people fit their own taste to them as well, but are
+            not asked about it.
+        n_traits: how many of these, the last ones, are public traits of the items.
         trait_size: by what traits are multiplied.
     """
 
@@ -59,27 +59,36 @@ class RidgeFit:
     ridge_b: float
     ridge_u: float
     length: float = 0.0
+    n_fixed: int = 0
     n_traits: int = 0
     trait_size: float = 0.0
 
     @classmethod
-    def with_traits(
-        cls, mean: float, c: Floats, V: Floats, ridges: tuple[float, float], length: float, traits: Floats, size: float
+    def beside(
+        cls,
+        mean: float,
+        c: Floats,
+        V: tuple[Floats, Floats],
+        ridges: tuple[float, float],
+        length: float,
+        traits: Floats,
+        size: float,
     ) -> RidgeFit:
-        """Return what people fit to if items have traits of this size beside V; with a size of 0 they have none."""
-        if not size or not traits.shape[1]:
-            return cls(mean, c, np.ascontiguousarray(V), *ridges, length)
-        return cls(mean, c, Traits(traits, tell=True).beside(V, size), *ridges, length, traits.shape[1], size)
+        """Return what people fit to, given factors to ask about, known ones, and traits, unless their size is 0."""
+        n_traits = traits.shape[1] if size else 0
+        beside = np.hstack([*V, traits[:, :n_traits] * np.float32(size)])
+        fixed = V[1].shape[1] + n_traits
+        return cls(mean, c, np.ascontiguousarray(beside), *ridges, length, fixed, n_traits, size if n_traits else 0.0)
 
     @property
     def n_factors(self) -> int:
-        """K, traits included."""
+        """K, all included."""
         return int(self.V.shape[1])
 
     @property
     def n_asked(self) -> int:
-        """Of how many factors people may be asked: of all but traits."""
-        return self.n_factors - self.n_traits
+        """Of how many factors people may be asked: of all that are not known."""
+        return self.n_factors - self.n_fixed
 
     @property
     def unit(self) -> float:
@@ -106,7 +115,7 @@ class RidgeFit:
         """Return whether everybody's bias and factors come out the same."""
         if not isinstance(other, RidgeFit):
             return False
-        numbers = [(one.mean, one.ridge_b, one.ridge_u, one.length, one.n_traits) for one in (self, other)]
+        numbers = [(one.mean, one.ridge_b, one.ridge_u, one.length, one.n_fixed) for one in (self, other)]
         return numbers[0] == numbers[1] and np.array_equal(self.c, other.c) and np.array_equal(self.V, other.V)
 
 
@@ -205,11 +214,13 @@ class ALSScript(Script):
         plan: what they release.
         scale: of ratings.
         traits: public traits of the items, shape (n_items, C); see `dpmf.ratings.features.traits_of`.
+        n_leanings: how many factors are how popular and well liked items are, which is known once it is released.
     """
 
     plan: ALSPlan
     scale: Scale
     traits: Floats
+    n_leanings: int
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -233,7 +244,7 @@ class ALSScript(Script):
             K = 0 if K else self.plan.given
         length = Told("length", "<f8", (1,), least=0.0)
         unit = unit_of(self.scale)
-        items = numbers("c", (n_items,), unit), numbers("V", (n_items, K), unit)
+        items = numbers("c", (n_items,), unit), numbers("V", (n_items, K + self.n_leanings), unit)
         size = (Told("trait size", "<f8", (1,), least=0.0),) if self.traits.shape[1] else ()
         return weights, penalties("ridges", 2, unit), length, *size, *items
 
@@ -249,8 +260,10 @@ class ALSScript(Script):
             return Counts(what, weights)
         ridge_b, ridge_u = told["ridges"].tolist()
         size = number(told, "trait size") if self.traits.shape[1] else 0.0
-        items = self.scale.middle, told["c"], told["V"]
-        fit = RidgeFit.with_traits(*items, (ridge_b, ridge_u), number(told, "length"), self.traits, size)
+        n_asked = told["V"].shape[1] - self.n_leanings
+        V = told["V"][:, :n_asked], told["V"][:, n_asked:]
+        length = number(told, "length")
+        fit = RidgeFit.beside(self.scale.middle, told["c"], V, (ridge_b, ridge_u), length, self.traits, size)
         if what == MOMENTS:
             return Moments(what, fit, RADIUS, weights if self.plan.per_item else None)
         return Residuals(what, weights, fit, clip_of(self.scale), RADIUS, self._height(what), alone=what == BIASES)
@@ -269,7 +282,7 @@ class ALSScript(Script):
         fit = last.fit
         ridges, length = np.array([fit.ridge_b, fit.ridge_u]), np.array([fit.length])
         size = {"trait size": np.array([fit.trait_size])} if self.traits.shape[1] else {}
-        V = np.ascontiguousarray(fit.V[:, : fit.n_asked])
+        V = np.ascontiguousarray(fit.V[:, : fit.n_factors - fit.n_traits])
         return {"weights": last.weights, "ridges": ridges, "length": length, **size, "c": fit.c, "V": V}
 
     def constants(self) -> dict[str, Any]:
@@ -280,6 +293,8 @@ class ALSScript(Script):
             "height": self._height(FACTORS),
             "mean": self.scale.middle,
         }
+        if self.n_leanings:
+            agreed["leanings"] = self.n_leanings
         if self.traits.shape[1]:
             agreed["traits"] = base64.b64encode(self.traits.astype("<f4").tobytes()).decode()
         return agreed

@@ -1,7 +1,8 @@
 """Public traits of items, such as genres: factors that nobody measures, and that everybody's own taste may go by.
 
 Nobody is asked about their taste for them, so they cost no privacy; see `dpmf.ratings.features` for what they are. They
-are used if they tell something: if they say more about the noisy biases of items than chance would.
+are used if they tell something: if they say more about the noisy biases of items than chance would. Likewise everybody
+may lean more or less towards what is popular, and what is well liked: that is released with noise anyway.
 
 >>> traits = Traits(np.ones((3, 2), np.float32))
 >>> traits.count, traits.beside(np.zeros((3, 1), np.float32), traits.size(1.0)).shape
@@ -25,10 +26,39 @@ from itertools import compress, product
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmf.model.learnt import BEYOND
+
+Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
+N_LEANINGS = 2
+_POPULAR_SD, _LIKED_SD = 0.06, 0.4  # of what people add, in stars, for twice the popularity, and for a star of bias
 WHOLE_SIZE = 0.2  # of what a further description adds to predicted biases, from which on it counts as genres do
 LEAST_GAIN = 8.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
+
+
+def leanings_of(totals: Array, noise: Array, biases: Floats, unit: float) -> Floats:
+    """Return how popular and how well liked items are, as factors of the size that traits have, shape (n_items, 2).
+
+    What is lost in the noise is the same for all items, or near 0, so that leanings towards it add nothing.
+
+    Args:
+        totals, noise: how much weight items have, and the size of the noise in it, shape (n_items,).
+        biases: of items, shape (n_items,).
+        unit: of ratings.
+    """
+    popular = np.log2(np.maximum(totals, BEYOND * noise))
+    columns = _POPULAR_SD * (popular - popular.mean()), _LIKED_SD / unit * biases
+    return (np.stack(columns, axis=1) / TASTE_SD).astype(np.float32)
+
+
+def size_of(penalty: float) -> float:
+    """Return by what to multiply traits, so that tastes for them are held down as they should be.
+
+    Args:
+        penalty: on people's factors, in units of the variance of an error.
+    """
+    return TASTE_SD * math.sqrt(penalty)
 
 
 @dataclass(eq=False)
@@ -95,12 +125,8 @@ class Traits:
         return np.asarray(self.used.any(axis=1))
 
     def size(self, penalty: float) -> float:
-        """Return by what to multiply them, so that tastes for them are held down as they should be.
-
-        Args:
-            penalty: on people's factors, in units of the variance of an error.
-        """
-        return TASTE_SD * math.sqrt(penalty) if self.count else 0.0
+        """Return by what to multiply them if they are used; see `size_of`."""
+        return size_of(penalty) if self.count else 0.0
 
     def beside(self, V: Floats, size: float) -> Floats:
         """Return factors with traits of this size behind them; with a size of 0, factors alone."""

@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dpmf.engine.store import AnyRatings
 from dpmf.errors import InvalidArgument
 from dpmf.methods.als import ALS
@@ -196,7 +198,8 @@ class Joint(CertifiedMethod):
         facts = catalogue, scale, configuration, guarantee
         rated = rating_model.release_of(public.ratings, *facts)
         # Where people are told of factors their number is fixed, and those that nobody found are 0.
-        rated = replace(rated, item_factors=rated.item_factors[:, rated.item_factors.any(axis=0)])
+        unfound = ~rated.item_factors[:, : rated.n_measured_factors].any(axis=0)
+        rated = replace(rated, item_factors=np.delete(rated.item_factors, np.flatnonzero(unfound), axis=1))
         release = combined(rated, ranking.release_of(public.ranking, *facts), configuration)
         learnt = replace(public.ratings.learnt(), popular=public.ranking.learnt().popular)
         return replace(release, configuration={**release.configuration, LEARNT: learnt.record()}, guarantee=guarantee)
@@ -204,6 +207,6 @@ class Joint(CertifiedMethod):
 
 def combined(rated: Release, ranked: Release, configuration: Mapping[str, Any]) -> Release:
     """Return one release of a rating model and a ranking."""
-    found = {"n_factors": rated.n_factors - rated.learnt.traits, "head": ranked.configuration["head"]}
+    found = {"n_factors": rated.n_measured_factors, "head": ranked.configuration["head"]}
     found |= {name: rated.configuration[name] for name in (DESCRIBED,) if name in rated.configuration}
     return replace(with_columns(rated), ranking=ranked.ranking, configuration={**configuration, **found})

@@ -22,7 +22,7 @@ export function orderedBy(model, person, owner) {
 
 /** Return how many directions of taste stand out from the noise, by the record of the run; without one, whether there are any. */
 function tastesOf({ learnt, V }) {
-  return learnt ? learnt.factors + (learnt.traits ?? 0) : Number(V.some((factor) => factor !== 0));
+  return learnt ? learnt.factors + (learnt.leanings ?? 0) + (learnt.traits ?? 0) : Number(V.some((factor) => factor !== 0));
 }
 
 const differ = (numbers) => numbers.some((one) => one !== numbers[0]);

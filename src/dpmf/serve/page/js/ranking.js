@@ -48,21 +48,29 @@ export function tellsApart(model, item) {
 
 function cosinesOf(model, item) {
   const { n, K, V } = model;
+  const [from, to] = leaningsOf(model);
   const lengths = lengthsOf(model);
   const cosines = new Float32Array(n);
   for (let j = 0; j < n; j++) {
     let dot = 0;
-    for (let i = 0; i < K; i++) dot += V[item * K + i] * V[j * K + i];
+    for (let i = 0; i < K; i++) dot += i < from || i >= to ? V[item * K + i] * V[j * K + i] : 0;
     cosines[j] = lengths[j] ? dot / (lengths[item] * lengths[j]) : -Infinity;
   }
   return cosines;
 }
 
+/** Return the range of factors that are how popular and how well liked items are: they do not tell what an item is like. */
+function leaningsOf({ K, learnt }) {
+  const to = K - (learnt?.traits ?? 0);
+  return [to - (learnt?.leanings ?? 0), to];
+}
+
 function lengthsOf(model) {
+  const [from, to] = leaningsOf(model);
   model.lengths ??= Float64Array.from({ length: model.n }, (_, j) => {
     if (model.known && !model.known[j]) return 0; // more noise than anything else
     let square = 0;
-    for (let k = 0; k < model.K; k++) square += model.V[j * model.K + k] ** 2;
+    for (let k = 0; k < model.K; k++) square += k < from || k >= to ? model.V[j * model.K + k] ** 2 : 0;
     return Math.sqrt(square);
   });
   return model.lengths;
