@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.connection import Connection as Socket
 
 _SEND_SECONDS, _PATIENCE_SECONDS = 30.0, 1.0
+_DEVICE_SEND_SECONDS = 120.0  # nothing waits behind a device's answer, and its own machine may be slow
 _MOST_QUEUED = 64
 _MOST_UNDER_WAY = 64  # long messages, at a time
 _HANDSHAKE_SECONDS = 10.0
@@ -55,13 +56,20 @@ class Connection:
         socket: of the library.
         gate: how many long messages may be under way at a time, from this process.
         most_queued: how many messages may wait; beyond that, the other end is too slow.
+        send_seconds: how long a message may take.
 
     Attributes:
         code: why it was closed, once it is; 1006 if nobody said.
     """
 
-    def __init__(self, socket: Socket, gate: asyncio.Semaphore, most_queued: int = _MOST_QUEUED) -> None:
-        self._socket, self._gate, self._most_queued = socket, gate, most_queued
+    def __init__(
+        self,
+        socket: Socket,
+        gate: asyncio.Semaphore,
+        most_queued: int = _MOST_QUEUED,
+        send_seconds: float = _SEND_SECONDS,
+    ) -> None:
+        self._socket, self._gate, self._most_queued, self._send_seconds = socket, gate, most_queued, send_seconds
         self._queue: deque[Content] = deque()
         self._closing: Close | None = None
         self._sender: asyncio.Task[None] | None = None
@@ -123,7 +131,7 @@ class Connection:
                 if callable(message):
                     await self._send_long(message)
                 else:
-                    await asyncio.wait_for(self._socket.send(message), _SEND_SECONDS)
+                    await asyncio.wait_for(self._socket.send(message), self._send_seconds)
             if self._closing is not None:
                 await self._socket.close(self._closing, self._closing.name.lower().replace("_", " "))
         except ConnectionClosed:
@@ -139,7 +147,7 @@ class Connection:
                 return
             sending = asyncio.ensure_future(self._socket.send(content))
             await asyncio.wait({sending}, timeout=_PATIENCE_SECONDS)
-        await asyncio.wait_for(sending, _SEND_SECONDS)
+        await asyncio.wait_for(sending, self._send_seconds)
 
 
 @dataclass(frozen=True)
@@ -276,7 +284,7 @@ async def connected(
     except (OSError, TimeoutError, WebSocketException) as error:
         raise Unreachable(f"{server.url} cannot be reached: {getattr(error, 'strerror', None) or error}") from None
     try:
-        yield Connection(socket, asyncio.Semaphore(1), most_queued)
+        yield Connection(socket, asyncio.Semaphore(1), most_queued, _DEVICE_SEND_SECONDS)
     finally:
         await socket.close()
 
