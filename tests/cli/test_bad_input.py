@@ -92,6 +92,7 @@ BAD = {
     "train two_ways.dat --method sgd --no-header": "say which with --delimiter",
     "train headless.csv --method sgd": "say --header or --no-header",
     "train good.csv --method sgd --items number.csv": "name it with --item-columns item=NAME",
+    "train good.csv --method sgd --item-features gone.npy": "--item-features gone.npy describes a public list of items",
     "train good.csv --method sgd --item-encoding latin-1": "--item-encoding describes a file of items: name it with",
     "train good.csv --method sgd --items number.csv --item-columns no": "ROLE=NAME pairs, such as item=isbn",
     "train good.csv --method sgd --duplicates sum": "--duplicates sum is for counts",

@@ -141,6 +141,7 @@ def test_features_are_named_beside_the_ratings_or_given(tmp_path: Path) -> None:
     npz_file(tmp_path)
     named = Ratings.read(folder_of_ratings(tmp_path, item_features="features.npz", file="ratings.csv"))
     assert [one.what for one in named.catalogue.descriptions][1] == "the matrix in features.npz"
+    assert not Ratings.read(tmp_path, items=ITEMS).catalogue.descriptions  # they are of the list beside them
     given = Ratings.read(tmp_path, item_features=csv_file(tmp_path))
     assert [one.what for one in given.catalogue.descriptions][1] == "a, b, c and d of features.csv"
     with pytest.raises(InvalidArgument, match="describes a public list of items"):

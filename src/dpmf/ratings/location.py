@@ -118,7 +118,10 @@ def locate(source: str | Path, options: ReadOptions | None = None) -> Location:
     if options.format is not None and options.format not in FORMAT_NAMES:
         raise InvalidArgument(f"format={options.format!r} is not known: choose from {', '.join(FORMAT_NAMES)}")
     place = _find(source)
-    completed = options.completed(place.declared)
+    beside = dict(place.declared)
+    if options.items is not None:  # features beside the ratings are of the list beside them
+        beside.pop("item_features", None)
+    completed = options.completed(beside)
     if place.format is not None:
         found = place.format
     elif completed.format is not None:
