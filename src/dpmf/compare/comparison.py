@@ -11,7 +11,7 @@ methods or repeats can be added, but nothing else can be mixed in.
 >>> with Comparison.open(Path(tempfile.mkdtemp()) / "new", plan, make(80, 40), command="dpmf compare") as one:
 ...     rows = one.run(n_threads=1)
 >>> len(rows), one.facts["data"]["users"]
-(6, 80)
+(7, 80)
 """
 
 from __future__ import annotations
