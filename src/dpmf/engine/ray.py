@@ -27,6 +27,7 @@ _MOST_LOSSES = 5  # of one worker over one question: it would not survive the ne
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing about a run is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it warns
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that were given up with others, which is said once
 }
 _ROOM = {"cpus": "CPU", "memory": "memory", "object_store_memory": "object_store_memory"}  # what Ray calls it
 _FOR_NUMBA = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # what kernels are compiled for, wherever they run
