@@ -12,6 +12,7 @@ from dpmf.errors import InvalidArgument
 from dpmf.evaluation import baseline_errors, prediction_errors
 from dpmf.evaluation.metrics import rmse
 from dpmf.methods.als import ALS
+from dpmf.methods.verification import verify_release
 from dpmf.model import Model, Release
 from dpmf.privacy import Budget, GaussianEvent
 from dpmf.privacy.verify import verify
@@ -174,9 +175,22 @@ def test_the_number_of_users_as_released_decides_how_many_factors_there_are(feed
         assert sums.coordinates >= 12 * (many.n_measured_factors + 1)  # as many as there may be
 
 
+def test_where_people_have_few_ratings_no_factors_are_measured_and_their_own_mean_counts_more() -> None:
+    few, many = (
+        ALS(budget=Budget(20.0), n_epochs=1).fit(make(1500, 60, mean_ratings=n), n_threads=1).release for n in (4, 45)
+    )
+    assert not few.item_factors[:, : few.n_measured_factors].any()
+    assert many.item_factors[:, : many.n_measured_factors].any()
+    assert few.n_measured_factors == many.n_measured_factors  # what the number of users asks for
+    assert few.ridge.bias < many.ridge.bias
+    for release in (few, many):
+        assert verify_release(release).ok
+
+
 def test_too_few_people_for_any_factors_still_get_item_biases() -> None:
     model = ALS(budget=Budget(0.5)).fit(make(150, 20, mean_ratings=8))
-    assert model.release.n_measured_factors == model.release.configuration["n_factors"] == 0
+    assert model.release.configuration["n_factors"] == 0
+    assert not model.release.item_factors[:, : model.release.n_measured_factors].any()
     assert verify(model.release.guarantee).ok
     assert len(model.release.fold_in({1: 5.0}).recommend(k=3)) == 3
 

@@ -178,9 +178,7 @@ def test_items_are_found_by_their_ids(earlier: Release) -> None:
     for place, item in enumerate((7, 3)):
         position = earlier.items.ids.position(item)
         assert position is not None
-        np.testing.assert_array_equal(
-            before.factors[place], earlier.item_factors[position, : earlier.n_measured_factors]
-        )
+        np.testing.assert_array_equal(before.factors[place], earlier.item_factors[position, : n_factors_of(earlier)])
         assert before.biases[place] == earlier.item_biases[position]
     assert not before.factors[2].any()
     assert not before.biases[2]

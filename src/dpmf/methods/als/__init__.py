@@ -317,21 +317,22 @@ class ALS(CertifiedMethod):
         self, public: Any, catalogue: Items, scale: Scale, configuration: Mapping[str, Any], guarantee: Guarantee
     ) -> Release:
         """Return the release of what the public half found."""
-        configuration = {**configuration, "n_factors": public.V.shape[1], **described_record(catalogue)}
+        configuration = {**configuration, **described_record(catalogue)}
         if isinstance(public, PublicImplicitALS):
             numbers = public.ridge, public.plan.confidence
-            recorded = {**configuration, LEARNT: public.learnt().record()}
+            recorded = {**configuration, "n_factors": public.V.shape[1], LEARNT: public.learnt().record()}
             return implicit_release(catalogue, public.V, public.c, *numbers, recorded, guarantee)
         bias, penalty = public.ridge
-        learnt = public.learnt()
+        learnt, factors = public.learnt(), public.item_factors
+        configuration = {**configuration, "n_factors": factors.shape[1] - learnt.beside, LEARNT: learnt.record()}
         release = Release(
             items=catalogue,
             scale=scale,
             mean=public.mean,
-            item_factors=public.item_factors,
+            item_factors=factors,
             item_biases=public.c,
             ridge=Ridge(bias=bias, factors=penalty),
-            configuration={**configuration, LEARNT: learnt.record()},
+            configuration=configuration,
             guarantee=guarantee,
         )
         return release if orders_by_ratings(learnt, public.c) else by_popularity(release, public.counts)

@@ -54,7 +54,9 @@ _SHARE_OF_NEW = 0.1  # of all items, which nobody could have rated yet
 _GIVEN_SD = 0.18  # of a factor of an item that is given, for a scale as wide as 1 to 5
 _GIVEN_RIDGE = 0.4  # the penalty on users' factors, relative to the usual, if those of items are given
 _EARLY_RIDGE = 0.2  # the penalty on users' factors until the release is final: what is held down is not measured
-_USER_BIAS_RIDGE = 3.0
+_USER_BIAS_RIDGE, _LEAST_BIAS_RIDGE = 3.0, 0.7  # of people with many ratings and with few
+_MANY_RATINGS = 40  # from as many ratings a person on, the former: the common level is known well enough to go by
+_ENOUGH_RATINGS = 20  # with fewer, a person says less about factors than the rule for their number expects
 _LONE_BIAS_RIDGE = 0.1  # the same as long as the common level is not known: the middle of the scale is a poor guess
 
 
@@ -93,6 +95,7 @@ class PublicALS:
         self.clip, self.error = clip_of(scale), _ERROR * self.unit
         self.c = np.zeros(n_items, np.float32)
         self.n_users, self.weights = 1.0, np.ones(n_items)
+        self.roots = math.inf  # of everybody's number of ratings, added up
         self.totals, self.popularity = np.ones(n_items), np.zeros(n_items)
         self._totals_noise, self._counted = np.ones(n_items), np.ones(n_items)
         self._biases, self._level_known = Estimate.nothing(n_items, 1), False
@@ -110,9 +113,14 @@ class PublicALS:
         self._factors = Estimate.nothing(self.plan.n_items, K)
 
     @property
+    def _typical(self) -> float:
+        """How many ratings a person typically has."""
+        return (self.roots / self.n_users) ** 2
+
+    @property
     def _n_measured(self) -> int:
-        """How many factors are measured here."""
-        return self.plan.n_factors(self.n_users)
+        """How many factors are measured here: where people have few ratings, as many as for fewer people."""
+        return self.plan.n_factors(self.n_users * min(self._typical / _ENOUGH_RATINGS, 1.0) ** 2)
 
     @property
     def ridge(self) -> tuple[float, float]:
@@ -125,7 +133,9 @@ class PublicALS:
 
     @property
     def _bias_penalty(self) -> float:
-        return _USER_BIAS_RIDGE if self._level_known else _LONE_BIAS_RIDGE
+        """The penalty on a person's bias: where few ratings say what it is, the common level must not outweigh them."""
+        known = min(max(_USER_BIAS_RIDGE * self._typical / _MANY_RATINGS, _LEAST_BIAS_RIDGE), _USER_BIAS_RIDGE)
+        return known if self._level_known else _LONE_BIAS_RIDGE
 
     def _penalty(self, relative: float) -> float:
         """Return the penalty on factors, given relative to what the assumed spread of errors and factors suggests."""
@@ -187,9 +197,13 @@ class PublicALS:
 
     @property
     def item_factors(self) -> Floats:
-        """The factors of items to release: those measured or given, leanings, and then traits."""
-        penalty = self.ridge[1]
-        known = np.hstack([self.V, self._leanings(penalty)])
+        """The factors of items to release: those measured or given, leanings, and then traits.
+
+        They are as many as the number of users asks for, so that anyone can check it: those that were not measured,
+        because people have few ratings, are 0.
+        """
+        penalty, left_out = self.ridge[1], self.plan.n_factors(self.n_users) - self._n_measured
+        known = np.hstack([np.pad(self.V, ((0, 0), (0, left_out))), self._leanings(penalty)])
         return self._traits.beside(known, self._trait_size(penalty))
 
     def start_from(self, before: Before) -> None:
@@ -208,6 +222,7 @@ class PublicALS:
             "c": self.c,
             "V": self.V,
             "n_users": np.array([self.n_users]),
+            "roots": np.array([self.roots]),
             "weights": self.weights,
             "totals": self.totals,
             "noise of totals": self._totals_noise,
@@ -219,6 +234,7 @@ class PublicALS:
     def restore(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         """Set what `state` returned."""
         self.n_users, self._given = float(tensors["n_users"][0]), np.array(tensors.get("given", self._given))
+        self.roots = float(tensors.get("roots", np.array([math.inf]))[0])  # not known of older runs
         if self._before is not None:
             self._before = self._before._replace(factors=np.array(tensors["factors before"]))
         self._choose_factors()
@@ -240,10 +256,10 @@ class PublicALS:
         elif self.plan.measures(USERS):
             (count,) = yield (Headcount(USERS),)
             self.n_users = above_noise(float(count.values[0]), count.sd)
-        self._choose_factors()
         if self.plan.measures(POPULARITY):
             (first,) = yield (Counts(POPULARITY, np.ones(self.plan.n_items)),)
             self._weigh(first.values, first.sd)
+        self._choose_factors()
         (second,) = yield (Counts(WEIGHTS, self.weights),)
         self._set_totals(second.values, np.full(self.plan.n_items, second.sd))
 
@@ -253,8 +269,8 @@ class PublicALS:
         Totals are only guessed here, and soon measured; but should that stage be lost, the run can do with the guess.
         """
         self.n_users, self._given = known.n_users, self._fitting(known.factors)
-        self._choose_factors()
         self._weigh(known.counts, known.sd)
+        self._choose_factors()
         counts = np.maximum(known.counts, known.sd)
         per_count = self.weights / math.sqrt(counts @ self.weights**2 / counts.sum())
         self._set_totals(counts * per_count, known.sd * per_count)
@@ -269,7 +285,12 @@ class PublicALS:
         return given
 
     def _weigh(self, counts: Array, sd: float) -> None:
-        """Let rare items weigh more than popular ones, given noisy counts."""
+        """Let rare items weigh more than popular ones, given noisy counts; and see how much people rate.
+
+        Who rates n items counts 1/√n for each, so that all counts add up to the sum of everybody's √n: never taken for
+        more than it surely is.
+        """
+        self.roots = max(float(counts.sum()) - 2 * sd * math.sqrt(len(counts)), 0.0)
         self.weights = np.maximum(counts, 2 * sd) ** -_RARE_EXPONENT
         self.weights /= self.weights.max()
 

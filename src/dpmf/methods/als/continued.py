@@ -88,7 +88,8 @@ def with_ranking_of(start: Release, release: Release) -> Release:
 
 def n_factors_of(start: Release) -> int:
     """Return how many factors there are to go on from: none if no more than noise is known of any."""
-    return start.n_measured_factors if start.learnt.factors else 0
+    measured = start.item_factors[:, : start.n_measured_factors].any(axis=0)  # the last may have been left out
+    return int(np.flatnonzero(measured)[-1]) + 1 if start.learnt.factors and measured.any() else 0
 
 
 def digest_of_release(start: Release) -> str:
