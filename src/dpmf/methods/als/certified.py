@@ -225,6 +225,7 @@ class PublicALS:
             "roots": np.array([self.roots]),
             "weights": self.weights,
             "totals": self.totals,
+            "counted": self._counted,
             "noise of totals": self._totals_noise,
             "popularity": self.popularity,
             "biases": np.stack([self._biases.value, self._biases.variance]),
@@ -240,7 +241,8 @@ class PublicALS:
         self._choose_factors()
         self.c[:], self.V[:] = tensors["c"], tensors["V"]
         self.weights, self.totals = np.array(tensors["weights"]), np.array(tensors["totals"])
-        self._totals_noise = np.array(tensors.get("noise of totals", self.totals))  # not known of older runs
+        self._counted = np.array(tensors.get("counted", self.totals))  # not known of older runs, no more than the next
+        self._totals_noise = np.array(tensors.get("noise of totals", self.totals))
         self.popularity = np.array(tensors["popularity"])
         self._biases = Estimate(*np.array(tensors["biases"]))
         known = bool(np.isfinite(self._biases.variance).any())
