@@ -27,6 +27,7 @@ from dpmf.federated.wire.parties import RECOMMENDER, THIRD_PARTY, Outgoing
 from dpmf.federated.wire.refusals import Refused
 from dpmf.methods import ALS
 from dpmf.methods.als.plan import USERS
+from dpmf.methods.als.traits import N_LEANINGS
 from dpmf.methods.certified.conversation import StageLost
 from dpmf.privacy import Budget
 from dpmf.privacy.verify import verify
@@ -45,20 +46,22 @@ from .certified_world import (
     some_ratings,
 )
 
+WIDTH = 2 + N_LEANINGS  # of what people are told about an item
+
 
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
         ({"c": np.full(N_ITEMS, np.nan, np.float32)}, "c is out of range"),
-        ({"V": np.full((N_ITEMS, 2), np.inf, np.float32)}, "V is out of range"),
-        ({"V": np.full((N_ITEMS, 2), 1e7, np.float32)}, "V is out of range"),
+        ({"V": np.full((N_ITEMS, WIDTH), np.inf, np.float32)}, "V is out of range"),
+        ({"V": np.full((N_ITEMS, WIDTH), 1e7, np.float32)}, "V is out of range"),
         ({"ridges": np.array([3.0, 0.0])}, "ridges is out of range"),
         ({"ridges": np.array([np.nan, 1.0])}, "ridges is out of range"),
         ({"length": np.array([-1.0])}, "length is out of range"),
         ({"weights": np.full(N_ITEMS, -1.0)}, "weights is out of range"),
         ({"weights": np.full(N_ITEMS, np.nan)}, "weights is out of range"),
-        ({"V": np.ones((N_ITEMS - 1, 2), np.float32)}, "the message has the wrong length"),
-        ({"V": np.ones((N_ITEMS + 1, 2), np.float32)}, "the message has the wrong length"),
+        ({"V": np.ones((N_ITEMS - 1, WIDTH), np.float32)}, "the message has the wrong length"),
+        ({"V": np.ones((N_ITEMS + 1, WIDTH), np.float32)}, "the message has the wrong length"),
     ],
 )
 def test_a_user_refuses_numbers_that_were_not_agreed_to(changed: dict[str, Any], reason: str) -> None:
