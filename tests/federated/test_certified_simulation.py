@@ -93,8 +93,8 @@ def test_at_equal_noise_a_run_equals_the_central_one_bit_for_bit(ratings: Rating
     release = outcome.model.release
     expected = method.release_of(public, catalogue, ratings.scale, release.configuration, release.guarantee)
     assert release.item_biases.any() == release.predicts
-    assert release.item_factors.any() == (release.predicts and name != "als-biases")
     assert tensors_of(release) == tensors_of(expected)
+    assert bool(release.n_measured_factors) == (release.predicts and name != "als-biases")
     assert release.item_factors.tobytes() == expected.item_factors.tobytes()
     assert release.item_biases.tobytes() == expected.item_biases.tobytes()
     assert (release.mean, release.ridge) == (expected.mean, expected.ridge)
@@ -141,7 +141,8 @@ def test_what_passed_is_counted(ratings: Ratings) -> None:
     assert traffic.up.count == ratings.n_users * len(sizes) == traffic.client_seconds.count
     listed = 4 + 4 * ratings.n_users
     assert traffic.from_third_party.total == sum(size + overhead + listed for size in sizes)
-    fit = 32 + 4 * ratings.n_items * 4  # ridges, the length of first guesses, the size of traits; biases and factors
+    # Ridges, the length of first guesses, the size of traits; biases, three factors and two leanings.
+    fit = 32 + 4 * ratings.n_items * (4 + 2)
     assert traffic.down.most == overhead + 16 + 32 + 8 * ratings.n_items + fit
     assert traffic.to_json()["bytes_up"] == traffic.up.mean
     assert "third party" in outcome.against_third_party

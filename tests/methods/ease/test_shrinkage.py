@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpmf.methods.ease.shrinkage import edge_of_noise, posterior_means, shrink_entries, shrink_spectrum
+from dpmf.methods.ease.shrinkage import edge_of_noise, posterior_means, shrink_along, shrink_entries, shrink_spectrum
 
 
 def symmetric_noise(size: int, sd: float, seed: int = 0) -> NDArray[np.float32]:
@@ -87,3 +87,22 @@ def test_what_is_far_beyond_the_noise_stays_as_it_is() -> None:
     assert np.abs(found[:2000]).max() < 1.5
     between = posterior_means(np.concatenate([noisy, np.linspace(5.0, 40.0, 500)]), 1.0)[-500:]
     assert np.abs(between - np.linspace(5.0, 40.0, 500)).max() < 2.0  # no gap where one way of estimating ends
+
+
+def test_a_few_known_directions_show_what_is_lost_in_all_of_them() -> None:
+    rng = np.random.default_rng(4)
+    size, sd = 400, 1.0
+    columns = rng.normal(size=(size, 5)).astype(np.float32)
+    basis, _ = np.linalg.qr(columns)
+    strengths = np.array([14.0, -14.0, 0, 0, 0])  # the edge of the noise is at 28; within five directions at 3
+    signal = (basis * strengths) @ basis.T
+    noise = np.triu(rng.normal(0, sd / 2**0.5, (size, size)), 1)
+    noise += noise.T + np.diag(rng.normal(0, sd, size))
+    noisy = (signal + noise + np.diag(rng.uniform(0, 50, size))).astype(np.float32)  # a diagonal says nothing of pairs
+    assert not len(shrink_spectrum(np.array(signal + noise, np.float32), sd).values)
+    vectors, values = shrink_along(noisy, sd, columns)
+    found = (vectors * values) @ vectors.T
+    assert np.square(found - signal).sum() < 0.2 * np.square(signal).sum()
+    others = rng.normal(size=(size, 5)).astype(np.float32)  # genres of other items
+    vectors, values = shrink_along(noisy, sd, others)
+    assert np.abs(values).sum() < 3

@@ -34,6 +34,7 @@ from dpmf.model import Model, Release
 from dpmf.model.learnt import LEARNT
 from dpmf.privacy import Budget, Guarantee
 from dpmf.ratings import Items, Scale
+from dpmf.ratings.features import features_of, traits_of
 from dpmf.ratings.titles import Links, catalogue_links
 
 _USERS_DECLARED = "The approximate number of users is public: it was declared, not counted."
@@ -132,7 +133,8 @@ class EASE(CertifiedMethod):
         """Return the public half of a certified run."""
         links = self._links_of(catalogue)
         plan = self._plan(catalogue, links, crowd)
-        return PublicEase(plan, ramp_of(scale, implicit=self.is_implicit), links if plan.measures_links else None)
+        ramp = ramp_of(scale, implicit=self.is_implicit)
+        return PublicEase(plan, ramp, links if plan.measures_links else None, traits_of(features_of(catalogue)))
 
     def _plan(self, catalogue: Items, links: Links | None, crowd: Crowd | None) -> EasePlan:
         n_links = 0 if links is None else len(links)

@@ -26,7 +26,7 @@ from dpmf.methods.ease.defaults import ALL_GROUPED_MASS, FEW_LIKES, GROUPED_MASS
 from dpmf.methods.ease.links import LinkedSums, likely_counts, linked_sums
 from dpmf.methods.ease.plan import LINKS, PAIRS, POPULARITY, USERS, EasePlan, counted_users
 from dpmf.methods.ease.questions import EaseScript, GroupPairs, ItemPairs, LinkedPairs, Positions, Preferences
-from dpmf.methods.ease.shrinkage import Spectrum, full_matrix, shrink_spectrum
+from dpmf.methods.ease.shrinkage import Matrix, Spectrum, full_matrix, shrink_spectrum
 from dpmf.model.learnt import BEYOND, Learnt
 from dpmf.ratings.titles import Links
 
@@ -52,6 +52,7 @@ class PublicEase:
         plan: the public facts.
         ramp: the weight of a rating.
         links: of the catalogue, if the plan measures them.
+        traits: what the catalogue says about items, shape (n_items, C); see `dpmf.ratings.features.traits_of`.
 
     Attributes:
         n_users: how many people there are, as declared or as released with noise.
@@ -66,6 +67,7 @@ class PublicEase:
     plan: EasePlan
     ramp: Ramp
     links: Links | None = None
+    traits: Matrix = field(default_factory=lambda: np.zeros((0, 0), np.float32))
     n_users: float = field(init=False, default=1.0)
     counts: Measured = field(init=False)
     head: NDArray[np.int32] = field(init=False)
@@ -77,6 +79,7 @@ class PublicEase:
     def __post_init__(self) -> None:
         self.counts = Measured(np.zeros(self.plan.n_items), 1.0)
         self.head = self.grouped_head = np.zeros(0, np.int32)
+        self.traits = self.traits if self.traits.size else np.zeros((self.plan.n_items, 0), np.float32)
 
     @property
     def script(self) -> EaseScript:

@@ -12,7 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf.methods.ease.shrinkage import Array, Matrix, Spectrum, full_matrix, shrink_entries, shrink_spectrum
+from dpmf.methods.ease.shrinkage import (
+    Array,
+    Matrix,
+    Spectrum,
+    full_matrix,
+    shrink_along,
+    shrink_entries,
+    shrink_spectrum,
+)
 
 _RIDGE, _DIAGONAL_RIDGE = 1.0, 0.4  # relative to the mean of the diagonal, and to the item's own diagonal
 _LEAST_EIGENVALUE = 0.3  # of the matrix that is inverted, relative to the mean of the diagonal
@@ -49,6 +57,7 @@ def estimate(
     n_users: float,
     limits: tuple[int, int],
     spectrum: Spectrum | None = None,
+    traits: Matrix | None = None,
 ) -> ItemItem:
     """Return the item-item matrix of noisy sums over pairs; zeros if nothing in them stands out from the noise.
 
@@ -59,8 +68,9 @@ def estimate(
         n_users: about how many people there are.
         limits: the most factors, and the most pairs of an item, on average.
         spectrum: what `shrink_spectrum` says of the matrix, if that is known already.
+        traits: what the catalogue says about the items, shape (M, C); see `dpmf.ratings.features.traits_of`.
     """
-    found = denoise(triangle, sd, counts, spectrum)
+    found = denoise(triangle, sd, counts, spectrum, traits)
     if found is None:
         return ItemItem.nothing(len(counts))
     return closed_form(found, counts, np.full(len(counts), n_users / len(counts)), limits)
@@ -80,7 +90,9 @@ class Denoised(NamedTuple):
     vectors: Matrix | None
 
 
-def denoise(triangle: Array, sd: float, counts: Array, spectrum: Spectrum | None = None) -> Denoised | None:
+def denoise(
+    triangle: Array, sd: float, counts: Array, spectrum: Spectrum | None = None, traits: Matrix | None = None
+) -> Denoised | None:
     """Return an estimate of the matrix that was measured; None if nothing in it stands out from the noise."""
     noisy = full_matrix(triangle, len(counts))
     measured = np.diag(noisy).astype(np.float64)
@@ -88,6 +100,13 @@ def denoise(triangle: Array, sd: float, counts: Array, spectrum: Spectrum | None
         vectors, values = shrink_spectrum(noisy, sd) if spectrum is None else spectrum
         S = (vectors * values.astype(np.float32)) @ vectors.T
         noisy -= S
+        if traits is not None and traits.any():
+            # Items of the same genre go together as popularity lets them: a part of Σ z z' in known directions.
+            along = shrink_along(noisy, sd, traits * np.sqrt(counts)[:, None].astype(np.float32))
+            part = (along.vectors * along.values.astype(np.float32)) @ along.vectors.T
+            S += part
+            noisy -= part
+            vectors, values = np.hstack([vectors, along.vectors]), np.concatenate([values, along.values])
         entries = shrink_entries(noisy, sd / _ROOT_TWO, counts)
         if not len(values) and np.abs(entries).max() < _STANDS_OUT * sd / _ROOT_TWO:
             return None

@@ -43,7 +43,9 @@ def ranking_of(public: PublicEase) -> Ranking:
     else:
         assert public.pairs is not None
         counts = np.maximum(public.counts.values[head], public.counts.sd)
-        found = estimate(public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS, public.spectrum)
+        found = estimate(
+            public.pairs.values, public.pairs.sd, counts, public.n_users, LIMITS, public.spectrum, public.traits[head]
+        )
     if not found.left.shape[1] and not len(found.values):
         logger.warning("%s: %s", _NOTHING_FOUND, _ALONE)
         return popularity_ranking(popularity, public.ramp)
@@ -55,7 +57,7 @@ def _with_links(public: PublicEase, linked: LinkedSums) -> tuple[NDArray[np.int3
     if public.pairs is not None:
         noisy = public.pairs.values, public.pairs.sd
         counts = np.maximum(public.counts.values[public.head], public.counts.sd)
-        found = denoise(*noisy, counts, public.spectrum)
+        found = denoise(*noisy, counts, public.spectrum, public.traits[public.head])
         if found is not None:
             return estimate_with_links(public.head, found, noisy, linked, public.likely, public.n_users, LIMITS)
     return conditional(linked, _grouped(public), public.likely, public.n_users, LIMITS[1])

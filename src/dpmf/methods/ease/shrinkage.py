@@ -70,6 +70,25 @@ def shrink_spectrum(noisy: Matrix, sd: float) -> Spectrum:
     return Spectrum(np.ascontiguousarray(vectors, np.float32), np.sqrt(np.maximum(found**2 - edge**2, 0.0)))
 
 
+def shrink_along(residual: Matrix, sd: float, columns: Matrix) -> Spectrum:
+    """Return what is beyond the noise within the span of a few known columns, of either sign; the diagonal is left out.
+
+    There noise has far less room than in all directions: an edge of sd √(2C) for C columns, in place of sd √(2M).
+
+    Args:
+        residual: symmetric, shape (M, M), with noise as in `shrink_spectrum`.
+        sd: of that noise on the diagonal.
+        columns: shape (M, C), chosen without a look at this matrix.
+    """
+    basis, _ = np.linalg.qr(columns)
+    within = basis.T @ residual @ basis - (basis * np.diag(residual)[:, None]).T @ basis
+    values, turn = np.linalg.eigh(within.astype(np.float64))
+    edge = edge_of_noise(len(values), sd)
+    kept = np.abs(values) > BEYOND_EDGE * edge
+    shrunk = np.sign(values[kept]) * np.sqrt(values[kept] ** 2 - edge**2)
+    return Spectrum(np.ascontiguousarray(basis @ turn[:, kept].astype(np.float32)), shrunk)
+
+
 def shrink_entries(residual: Matrix, sd: float, sizes: Array) -> Matrix:
     """Return posterior means of all entries off the diagonal, and 0 on it.
 
