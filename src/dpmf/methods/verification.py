@@ -22,10 +22,11 @@ from dpmf.methods import METHODS
 from dpmf.methods.als.continued import CONTINUES
 from dpmf.methods.als.descriptions import DESCRIBED
 from dpmf.methods.als.popularity import orders_by_ratings
-from dpmf.methods.als.traits import N_LEANINGS
+from dpmf.methods.als.traits import N_LEANINGS, liking_of
 from dpmf.methods.certified.planned import PLAN, Expected, PlanRecord, Shape, promises_of
 from dpmf.methods.certified.questions import Headcount
 from dpmf.methods.certified.script import Crowd
+from dpmf.methods.units import unit_of
 from dpmf.model import Release
 from dpmf.model.learnt import LEARNT
 from dpmf.privacy import GaussianEvent
@@ -207,7 +208,7 @@ def _are_traits(found: NDArray[np.float64], groups: Sequence[NDArray[np.float32]
     )
 
 
-def _is_multiple(part: NDArray[np.float64], group: NDArray[np.float32]) -> bool:
+def _is_multiple(part: NDArray[np.float64], group: NDArray[np.floating[Any]]) -> bool:
     exact = group.astype(np.float64)
     size = float((part * exact).sum() / max(float((exact * exact).sum()), 1e-300))
     return bool(np.abs(part - size * exact).max(initial=0) <= _TRAIT_ROUNDING * np.abs(part).max(initial=0))
@@ -217,13 +218,9 @@ def _other_leanings(release: Release) -> str | None:
     """Return whether factors that are said to be how well liked items are differ from their biases."""
     if not release.learnt.leanings:
         return None
-    liked = release.item_factors[:, release.n_measured_factors + N_LEANINGS - 1].astype(np.float64)
-    biases = release.item_biases.astype(np.float64)
-    size = float((liked * biases).sum() / max(float((biases * biases).sum()), 1e-300))
-    if (
-        release.learnt.leanings == N_LEANINGS
-        and np.abs(liked - size * biases).max() <= _TRAIT_ROUNDING * np.abs(liked).max()
-    ):
+    liked = release.item_factors[:, release.n_measured_factors + N_LEANINGS - 1 :][:, :1].astype(np.float64)
+    expected = liking_of(release.item_biases, unit_of(release.scale))[:, None]
+    if release.learnt.leanings == N_LEANINGS and _is_multiple(liked, expected):
         return None
     return "factors that should be how popular and how well liked items are have other numbers"
 

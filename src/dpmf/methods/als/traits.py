@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 TASTE_SD = 0.22  # of what a person's taste for traits adds to a rating, for a scale as wide as 1 to 5
 N_LEANINGS = 2
+_SPAN = 4.0  # of a scale, in stars
 _POPULAR_SD, _LIKED_SD = 0.06, 0.4  # of what people add, in stars, for twice the popularity, and for a star of bias
 WHOLE_SIZE = 0.2  # of what a further description adds to predicted biases, from which on it counts as genres do
 LEAST_GAIN = 8.0  # in likelihood, by the logarithm, of what traits say about biases: else they are of no use
@@ -48,8 +49,13 @@ def leanings_of(totals: Array, noise: Array, biases: Floats, unit: float) -> Flo
         unit: of ratings.
     """
     popular = np.log2(np.maximum(totals, BEYOND * noise))
-    columns = _POPULAR_SD * (popular - popular.mean()), _LIKED_SD / unit * biases
+    columns = _POPULAR_SD * (popular - popular.mean()), _LIKED_SD * liking_of(biases, unit)
     return (np.stack(columns, axis=1) / TASTE_SD).astype(np.float32)
+
+
+def liking_of(biases: Floats, unit: float) -> Array:
+    """Return how well liked items are, in stars: no more than a scale is wide, since noise may be of any size."""
+    return np.clip(biases.astype(np.float64) / unit, -_SPAN, _SPAN)
 
 
 def size_of(penalty: float) -> float:

@@ -68,12 +68,12 @@ def numbers(name: str, shape: tuple[int, ...], unit: float = 1.0) -> Told:
 
 
 def within_reach(array: NDArray[np.float32], unit: float = 1.0) -> NDArray[np.float32]:
-    """Return a copy of public numbers in the range that `numbers` allows: nobody is asked to fit anything beyond it.
+    """Return a copy of public numbers in the range that `numbers` allows: nobody is asked to fit anything else.
 
     Whether a fit to larger numbers fails would depend on a person's ratings, and a failure ends a run for all to see.
     """
     most = np.float32(LARGEST * max(unit, 1.0))
-    return np.clip(array, -most, most)
+    return np.nan_to_num(np.clip(array, -most, most), copy=False, nan=0.0)
 
 
 class Round(NamedTuple):
