@@ -79,7 +79,7 @@ def test_snapshots_keep_to_the_memory_limit_with_user_factors_on_the_disk(
 def test_the_demonstration_tells_its_story_and_draws_a_picture(program: Program, tmp_path: Path) -> None:
     done = program("demo", "--threads", 2)
     assert (done.returncode, done.stderr) == (0, "")
-    for words in ("rmse", "The Silent Orbit", "expected rating", "not private", "demo-output/release"):
+    for words in ("rmse", "The Electric Pulsar", "expected rating", "not private", "demo-output/release"):
         assert words in done.stdout
     assert sorted(file.name for file in (tmp_path / "demo-output").iterdir()) == ["demo.png", "release"]
 

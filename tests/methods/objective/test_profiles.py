@@ -117,7 +117,7 @@ def test_an_implicit_release_or_other_items_are_refused(ratings: Ratings, certif
 def test_what_they_cost_is_the_budget(ratings: Ratings, certified: Release) -> None:
     (event,) = Profiles.from_release(certified, BUDGET).events(ratings.n_users)
     assert event.what == PROFILES
-    assert event.coordinates == ratings.n_users * 4
+    assert event.coordinates == ratings.n_users * (certified.n_factors + 1)
     assert 1.99 < epsilon_of([event], BUDGET.delta, neighbours="replace") <= 2.0
 
 
