@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,19 @@ def test_odd_numbers_do_not_bend_the_rest() -> None:
     values = [*map(str, range(39)), "1e300"]
     assert np.isfinite(encoded(values)).all()
     assert encoded([*map(str, range(39)), "inf"]).shape[1] == 0  # no number, and a value of its own for each
+
+
+def test_numbers_may_be_as_large_or_small_as_there_are() -> None:
+    matrix = RNG.normal(size=(40, 3))
+    matrix[3] = np.nan
+    expected = matrix_description("m", "", matrix)
+    for exponent in (1000, -1000):
+        found = matrix_description("m", "", np.ldexp(matrix, exponent))
+        assert found is not None
+        assert expected is not None
+        np.testing.assert_array_equal(found.columns, expected.columns)
+    with warnings.catch_warnings(action="error"):
+        assert np.isfinite(encoded([*map(str, range(38)), "1.7e308", "-1.7e308"])).all()
 
 
 def test_unknown_values_count_for_nothing() -> None:

@@ -102,6 +102,18 @@ def test_matrices_of_another_shape_or_with_infinite_numbers_are_refused(tmp_path
         with_features(ITEMS, tmp_path / "y.npz")
 
 
+def test_ids_that_are_no_list_and_files_that_say_to_be_too_large_are_refused_in_one_line(tmp_path: Path) -> None:
+    for ids in (np.array(3), np.arange(2 * N_ITEMS).reshape(N_ITEMS, 2)):
+        np.savez(tmp_path / "x.npz", item=ids, features=MATRIX)
+        with pytest.raises(InvalidArgument, match="ids and"):
+            with_features(ITEMS, tmp_path / "x.npz")
+    header: dict[str, Any] = {"descr": "<f8", "fortran_order": False, "shape": (N_ITEMS, 10**14)}
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(InvalidArgument, match="more than memory"):
+        with_features(ITEMS, tmp_path / "x.npy")
+
+
 def folder_of_ratings(folder: Path, **facts: Any) -> Path:
     rows = "".join(f"{user},{item},{1 + (user + item) % 5}\n" for user in range(9) for item in range(1, N_ITEMS))
     (folder / "ratings.csv").write_text("user,item,rating\n" + rows)

@@ -72,6 +72,8 @@ def matrix_description(what: str, digest: str, matrix: NDArray[Any]) -> Descript
     known = np.isfinite(columns)
     counts = np.maximum(known.sum(axis=0), 1)
     columns = np.where(known, columns, 0.0)
+    _, exponents = np.frexp(np.abs(columns).max(axis=0, initial=0.0))
+    columns = np.ldexp(columns, -exponents)  # numbers may be as large or small as there are, and no bit is lost
     columns -= np.where(known, columns.sum(axis=0) / counts, 0.0)
     spreads = np.sqrt(np.square(columns).sum(axis=0) / counts)
     differ = spreads > 0
@@ -129,11 +131,10 @@ def _numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
 def _of_numbers(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return standardised numbers and their squares, 0 where unknown; and whether they are known, if that differs."""
     known = np.isfinite(numbers)
-    if np.ptp(numbers[known]) == 0:
+    if numbers[known].min() == numbers[known].max():
         return _differing([known])
-    with np.errstate(over="ignore"):  # numbers may be as large as there are
-        scale = float(np.abs(numbers[known]).max())
-        scaled = np.where(known, numbers, 0.0) / scale
+    scale = float(np.abs(numbers[known]).max())  # which may be as large as numbers are
+    scaled = np.where(known, numbers, 0.0) / scale
     spread = float(scaled[known].std())
     standard = np.where(known, (scaled - scaled[known].mean()) / spread, 0.0)
     cut = np.clip(standard, -_FARTHEST, _FARTHEST)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ def _of_arrays(items: Items, path: Path) -> Description | None:
                 if missing := [name for name in _NPZ if name not in loaded]:
                     raise InvalidArgument(f"{path} has no array {missing[0]!r}: it needs item and features")
                 ids, matrix = loaded["item"], loaded["features"]
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+    except MemoryError:
+        raise InvalidArgument(f"cannot read {path}: it holds, or says that it holds, more than memory does") from None
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidArgument(f"cannot read {path}: {str(error).splitlines()[0]}") from None
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise InvalidArgument(f"{path} should hold a matrix of numbers, a row for every item, not {_shape(matrix)}")
@@ -91,8 +94,8 @@ def _of_arrays(items: Items, path: Path) -> Description | None:
                 "give an .npz file with the ids of its rows as `item`"
             )
         return matrix_description(_called(path), sha256_of(path), _checked(matrix, path))
-    if len(ids) != len(matrix):
-        raise InvalidArgument(f"{path} has {len(ids):,} ids and {len(matrix):,} rows of features")
+    if ids.shape != matrix.shape[:1]:
+        raise InvalidArgument(f"{path} has {ids.size:,} ids and {len(matrix):,} rows of features")
     known = Ids(ids_of(ids if ids.dtype.kind == "i" else np.array(ids.astype(str).tolist(), object)))
     places = _places(items, known, path)
     return matrix_description(_called(path), sha256_of(path), _placed(_checked(matrix, path), places))
