@@ -136,6 +136,26 @@ def test_further_columns_of_a_list_describe_its_items(tmp_path: Path, caplog: py
     np.testing.assert_array_equal(kept.columns, found.columns)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *(
+            (one, False)
+            for one in ("average_rating", "Votes", "salesRank", "members", "tags", "play_count", "popularity")
+        ),
+        *(
+            (one, False)
+            for one in ("stars", "average", "avg_grade", "times_seen", "also_viewed", "related", "watchers")
+        ),
+        *((one, True) for one in ("author", "pages", "language", "starring", "year", "publisher", "city", "playtime")),
+    ],
+)
+def test_columns_that_seem_to_tell_of_people_are_left_out(name: str, told: bool, tmp_path: Path) -> None:
+    lines = "".join(f"{item},{item % 7}\n" for item in range(1, N_ITEMS + 1))
+    (tmp_path / "items.csv").write_text(f"item,{name}\n{lines}")
+    assert bool(Items.read(tmp_path / "items.csv", further=True).descriptions) is told
+
+
 class _Whole:
     """Ratings in memory as a source of one piece."""
 

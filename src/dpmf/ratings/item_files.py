@@ -57,7 +57,9 @@ _NEVER_IN_A_FIELD = ("\t", "|")
 _NETFLIX = re.compile(r"\d+,(\d{4}|NULL),")
 _BEHAVIOUR = re.compile(
     "rating|rated|score|vote|review|popular|rank|member|like|favou?rite|listener|viewer|reader|subscriber|follower|"
-    "(view|play|user|sale|purchase|click|order|download|watch|listen)s?(count)?$|bought|sold|^(tags?|usertags?)$"
+    "(view|play|user|sale|purchase|click|order|download|watch|listen)s?(count)?$|bought|sold|^(tags?|usertags?)$|"
+    "stars?$|average$|^avg|(view|play|purchas|click|order|download|watch|listen)ed|watcher|seen$|alsobuy|comment|"
+    "checkin|wish|want|^(owned|owners?|related|hits?|visits?)$"
 )  # in the name of a column
 _ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]+);")  # "Life &amp; Times"
 _WITHOUT_HEADER = (".dat", ".data", ".item")  # unless their first line has the name of a column of items
