@@ -69,6 +69,7 @@ def test_fields_can_be_named(tmp_path: Path, table: Table) -> None:
         ('{"reviewerID": true, "asin": "1", "overall": 3}', ["line 4 has true for the user"]),
         ('{"reviewerID": "a\\nb", "asin": "1", "overall": 3}', ["line 4 has an end of line"]),
         ('{"reviewerID": "a", "asin": "1", "overall": NaN}', ["line 4 has no JSON"]),
+        ('{"reviewerID": "\\ud800", "asin": "1", "overall": 3}', ["line 4 has half a character for the user"]),
     ],
 )
 def test_bad_lines_are_refused_or_skipped(

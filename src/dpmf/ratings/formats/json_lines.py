@@ -88,7 +88,10 @@ def _text_of(role: str, value: object) -> str:
         return ""
     if isinstance(value, bool | list | dict) or (isinstance(value, float) and role in ("user", "item")):
         raise BadRow(f"{json.dumps(value)[:20]} for the {role}")
-    return str(value)
+    text = str(value)
+    if not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text):
+        raise BadRow(f"half a character for the {role}")  # which JSON can write, and no other text
+    return text
 
 
 @contextlib.contextmanager
