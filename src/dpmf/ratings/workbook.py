@@ -29,7 +29,7 @@ def is_workbook(path: Path) -> bool:
 
 
 def rows_of(path: Path, content: bytes | None = None) -> Iterator[list[str]]:
-    """Yield the rows of the only sheet that is not empty, from the first row on, all as long as the longest.
+    """Yield the rows of the only sheet that is not empty, from the first row on, all as long as the longest or empty.
 
     Args:
         path: of the workbook.
@@ -52,7 +52,7 @@ def rows_of(path: Path, content: bytes | None = None) -> Iterator[list[str]]:
         raise InvalidRatings(f"{path} has {held}: it should have one sheet, which holds the table")
     rows = filled[0][1]
     width = max(map(len, rows))
-    return ([*row, *[""] * (width - len(row))] for row in rows)
+    return ([*row, *[""] * (width - len(row))] if row else [] for row in rows)
 
 
 def csv_of(rows: Iterable[list[str]], file: Any) -> None:
