@@ -156,8 +156,8 @@ def test_an_answer_is_made_once_and_given_to_whoever_asks_the_same_again(tmp_pat
 
     def session(servers: Servers, earlier: User | None = None) -> User:
         """Return somebody's side of a session; that of a new device has forgotten what was answered."""
-        publics, answered = [one.public for one in servers], -1 if earlier is None else earlier.round
-        return User(np.arange(3), np.full(3, 4.0), agreement, publics[0], publics[1], earlier=earlier, after=answered)
+        publics = [one.public for one in servers]
+        return User(np.arange(3), np.full(3, 4.0), agreement, publics[0], publics[1], earlier=earlier)
 
     def answer(user: User, servers: Servers, seed: int) -> list[int]:
         """Return the answer without its mask; an empty list if there is none."""

@@ -72,7 +72,7 @@ class User:
         ledger: of this person, over all agreements. This one is entered before there is anything to send.
         run: what tells this run from others in the ledger; by default the agreement and both public keys.
         earlier: this person's side of the session before, with servers that have other keys now: its last answer is the
-            one that is given if its round is asked for again.
+            one that is given if its round is asked for again, and no round before that is answered.
 
     Raises:
         BudgetExceeded: the ledger's cap does not allow for this agreement.
@@ -110,6 +110,8 @@ class User:
             parties = recommender, third_party
             self._account = Account(ledger, agreement, *parties, share, run, seeded=noise.seeded)
             after = max(after, self._account.last_round)
+        if earlier is not None:
+            after = max(after, earlier.round)
         self._said: Said | None = None if earlier is None else earlier._said
         self._before = self._said
         self._agreement = agreement
@@ -119,7 +121,7 @@ class User:
         self.public = keys.public
         channels = (Channel(keys, other, agreement.wire) for other in (recommender, third_party))
         self._recommender, self._third_party = channels
-        self.round = -1  # the last that was answered
+        self.round: int = -1  # the last that was answered
         self._pass_over(after + 1)
         self.round = after
         self.refusals = Refusals("a user")
