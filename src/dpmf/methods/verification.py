@@ -124,7 +124,7 @@ def _compared(release: Release) -> tuple[str | None, Expected | None]:
     expected = method.expected(settings, release, record)
     differences = (
         _other_traits(release),
-        _other_leanings(release),
+        _other_leanings(release, expected.shape),
         _unlike_crowd(stated, record.crowd),
         deviation(_own_events(release, continues=continues), expected.events),
         _other_start(release) if continues else None,
@@ -180,6 +180,9 @@ def _other_tensors(release: Release, shape: Shape, *, keeps_ranking: bool) -> st
 def _other_traits(release: Release) -> str | None:
     """Return whether factors that are said to be public traits of the items are not what is said about the items."""
     told, given = release.configuration.get(DESCRIBED, []), release.items.descriptions
+    rests = " ".join(release.guarantee.assumptions)
+    if not all(f"{one['what']} (SHA-256 {one['sha256']})" in rests for one in told):
+        return "its guarantee does not rest on the features that it is said to be made with"
     if given and [one.digest for one in given] != [one["sha256"] for one in told]:
         return "the features given are not those that it was made with"
     if not release.learnt.traits:
@@ -214,10 +217,12 @@ def _is_multiple(part: NDArray[np.float64], group: NDArray[np.floating[Any]]) ->
     return bool(np.abs(part - size * exact).max(initial=0) <= _TRAIT_ROUNDING * np.abs(part).max(initial=0))
 
 
-def _other_leanings(release: Release) -> str | None:
-    """Return whether factors that are said to be how well liked items are differ from their biases."""
+def _other_leanings(release: Release, shape: Shape) -> str | None:
+    """Return whether a method releases no leanings, or factors that are said to be liking differ from the biases."""
     if not release.learnt.leanings:
         return None
+    if not shape.leanings:
+        return "factors are said to be how popular and how well liked items are, and its method releases none"
     liked = release.item_factors[:, release.n_measured_factors + N_LEANINGS - 1 :][:, :1].astype(np.float64)
     expected = liking_of(release.item_biases, unit_of(release.scale))[:, None]
     if release.learnt.leanings == N_LEANINGS and _is_multiple(liked, expected):

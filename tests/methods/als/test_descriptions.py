@@ -127,6 +127,8 @@ def test_a_release_on_disk_is_compared_with_the_features_if_they_are_given(tmp_p
         forged = saved.item_factors.copy()
         forged[3, -1] += 0.1
         assert not verify_release(replace(saved, item_factors=forged)).ok
+        unsaid = replace(saved.guarantee, assumptions=saved.guarantee.assumptions[:1])
+        assert "does not rest on the features" in str(verify_release(replace(release, guarantee=unsaid)).reason)
         wide = np.hstack([saved.item_factors] * 20)
         assert not verify_release(replace(release, item_factors=wide)).ok
 

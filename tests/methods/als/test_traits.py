@@ -104,6 +104,16 @@ def test_everybody_leans_towards_what_is_well_liked_as_far_as_they_do_and_it_cos
     assert not verify_release(replace(release, item_factors=other)).ok
 
 
+@pytest.mark.parametrize("settings", [{"traits": False}, {"feedback": "implicit"}])
+def test_a_release_that_says_of_factors_that_they_are_leanings_has_to_have_some(settings: dict[str, Any]) -> None:
+    release = ALS(n_factors=2, budget=Budget(20.0), **settings).fit(made(), n_threads=1).release
+    assert verify_release(release).ok
+    learnt = {**release.configuration[LEARNT], "leanings": 2}
+    factors = np.column_stack([release.item_factors, np.arange(N_ITEMS), release.item_biases]).astype(np.float32)
+    forged = replace(release, item_factors=factors, configuration={**release.configuration, LEARNT: learnt})
+    assert "its method releases none" in str(verify_release(forged).reason)
+
+
 def test_leanings_vanish_where_nothing_is_known() -> None:
     noise = np.ones(N_ITEMS)
     np.testing.assert_allclose(leanings_of(2 * noise, noise, np.zeros(N_ITEMS, np.float32), 1.0), 0, atol=1e-6)

@@ -303,7 +303,7 @@ class ALS(CertifiedMethod):
         n_factors = plan.released_factors(headcount)
         if self.is_implicit:
             return Shape((n_factors,))
-        return Shape((n_factors, max(n_factors, 1)), n_ranked=(0,), if_alike=True)
+        return Shape((n_factors, max(n_factors, 1)), n_ranked=(0,), if_alike=True, leanings=self.traits)
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""

@@ -35,12 +35,14 @@ class Shape(NamedTuple):
         biases: whether items have biases; else all are 0.
         n_ranked: how many items the head of a ranking may have; None without a ranking.
         if_alike: whether there is a ranking only if no more than noise is known of how items are rated.
+        leanings: whether factors may be how popular and how well liked items are.
     """
 
     n_factors: Collection[int]
     biases: bool = True
     n_ranked: Collection[int] | None = None
     if_alike: bool = False
+    leanings: bool = False
 
 
 class Expected(NamedTuple):

@@ -182,7 +182,8 @@ class Joint(CertifiedMethod):
 
     def shape_of(self, plan: Any, headcount: float | None) -> Shape:
         """Return the sizes of what a plan releases: of factors, those that nobody found are left out."""
-        return Shape(range(max(plan.most_factors, 1) + 1), n_ranked=plan.ranking.released_heads(headcount))
+        n_factors, heads = range(max(plan.most_factors, 1) + 1), plan.ranking.released_heads(headcount)
+        return Shape(n_factors, n_ranked=heads, leanings=self.traits)
 
     def assumptions(self, catalogue: Items, crowd: Crowd | None = None) -> Sequence[str]:
         """Return what a guarantee rests on, one sentence each."""
