@@ -79,7 +79,10 @@ def opened_log(folder: Path, agreement_id: bytes) -> Iterator[RoundLog]:
             except InvalidArgument:
                 raise
             except (KeyError, TypeError, ValueError) as error:
-                raise DamagedFile(f"{path} is damaged: {error}; restore it from a backup") from None
+                raise DamagedFile(
+                    f"{path} is damaged: {error}; begin a new run with a new agreement, as an older copy would let a "
+                    "sum leave twice"
+                ) from None
         else:
             log._write()
         yield log
