@@ -159,10 +159,11 @@ def test_an_answer_is_made_once_and_given_to_whoever_asks_the_same_again(tmp_pat
         publics = [one.public for one in servers]
         return User(np.arange(3), np.full(3, 4.0), agreement, publics[0], publics[1], earlier=earlier)
 
-    def answer(user: User, servers: Servers, seed: int) -> list[int]:
-        """Return the answer without its mask; an empty list if there is none."""
+    def answer(user: User, servers: Servers, seed: int, nth: int = 1) -> list[int]:
+        """Return the answer to the nth question of a session, without its mask; an empty list if there is none."""
         question = Inquiry(1, agreement.digest, bytes([seed]) * 32, told).encoded(agreement)
-        sent = user.receive(Channel(servers[0], user.public).seal(question))
+        channel = Channel(servers[0], user.public)
+        sent = user.receive([channel.seal(question) for _ in range(nth)][-1])
         if not sent:
             return []
         content = Answer.decoded(Channel(servers[1], user.public).open(sent[0].message), agreement)
@@ -181,5 +182,6 @@ def test_an_answer_is_made_once_and_given_to_whoever_asks_the_same_again(tmp_pat
     told = {name: numbers - 1 for name, numbers in told.items()}
     second = session(after, first)
     assert answer(second, after, seed=2) == made
+    assert not answer(second, after, seed=3, nth=2)  # once in a session
     second.forget(1)
     assert not answer(session(before, second), before, seed=3)

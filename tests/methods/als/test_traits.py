@@ -12,7 +12,8 @@ from dpmf.evaluation import evaluate
 from dpmf.federated.certified import CertifiedScenario, simulate_certified
 from dpmf.methods import ALS, Joint
 from dpmf.methods.als.continued import n_factors_of
-from dpmf.methods.als.traits import leanings_of
+from dpmf.methods.als.traits import leanings_of, liking_of
+from dpmf.methods.certified.script import numbers, within_reach
 from dpmf.methods.verification import verify_release
 from dpmf.model import Model, Release
 from dpmf.model.learnt import LEARNT
@@ -114,9 +115,19 @@ def test_a_release_that_says_of_factors_that_they_are_leanings_has_to_have_some(
     assert "its method releases none" in str(verify_release(forged).reason)
 
 
+def test_noise_of_any_size_makes_no_question_that_cannot_be_answered() -> None:
+    wild = np.array([np.nan, np.inf, -np.inf, 1e30, 3.0], np.float32)
+    assert liking_of(wild[1:], 1.0).tolist() == [4.0, -4.0, 4.0, 3.0]
+    kept = within_reach(wild)
+    assert np.isfinite(kept).all()
+    assert (kept[0], kept[-1]) == (0, 3)
+    assert numbers("V", wild.shape).holds(kept)
+
+
 def test_leanings_vanish_where_nothing_is_known() -> None:
     noise = np.ones(N_ITEMS)
-    np.testing.assert_allclose(leanings_of(2 * noise, noise, np.zeros(N_ITEMS, np.float32), 1.0), 0, atol=1e-6)
+    lost = np.linspace(-1.0, 2.9, N_ITEMS)
+    np.testing.assert_allclose(leanings_of(lost, noise, np.zeros(N_ITEMS, np.float32), 1.0), 0, atol=1e-6)
     known = leanings_of(np.geomspace(1, 1e4, N_ITEMS), noise, np.linspace(-1, 1, N_ITEMS).astype(np.float32), 2.0)
     assert (np.ptp(known, axis=0) > 0).all()
 

@@ -11,7 +11,7 @@ may lean more or less towards what is popular, and what is well liked: that is r
 >>> traits.count, traits.beside(np.zeros((3, 1), np.float32), traits.size(1.0)).shape
 (2, (3, 3))
 >>> more = Traits(np.ones((3, 2), np.float32), (np.ones((3, 4), np.float32), np.ones((3, 1), np.float32)))
->>> more.judge([9.0, 0.0, 9.0], [0.2, 0.0, 0.1])
+>>> more.judge([9.0, 0.0, 9.0], [0.2, 0.3, 0.1])
 >>> more.used.tolist()[0]
 [1.0, 1.0, 0.5]
 """
