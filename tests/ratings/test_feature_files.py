@@ -156,6 +156,16 @@ def test_columns_that_seem_to_tell_of_people_are_left_out(name: str, told: bool,
     assert bool(Items.read(tmp_path / "items.csv", further=True).descriptions) is told
 
 
+def test_lists_with_texts_that_cannot_be_written_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    for content in ('{"item": "\\ud800"}', '{"item": "1", "title": "A \\udfff"}'):
+        (tmp_path / "items.json").write_text(content + "\n")
+        with pytest.raises(InvalidArgument, match="half a character"):
+            Items.read(tmp_path / "items.json")
+    with pytest.raises(InvalidArgument, match="give a text"):
+        Items.of([1, 2], ["A", "\ud800"])
+    assert Items.of([1], ["Amélie 𝄞"]).titles == ("Amélie 𝄞",)
+
+
 class _Whole:
     """Ratings in memory as a source of one piece."""
 

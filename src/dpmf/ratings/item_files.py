@@ -194,6 +194,10 @@ def _csv_of_objects(path: Path, text: str) -> str:
 
     rows = [[text_of(one.get(name)) for name in objects[0]] for one in objects]
     csv.writer(table := io.StringIO(), lineterminator="\n").writerows([list(objects[0]), *rows])
+    try:
+        table.getvalue().encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{path} has half a character, such as \\ud800, in a text: fix it") from None
     return table.getvalue()
 
 

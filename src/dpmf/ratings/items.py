@@ -28,6 +28,11 @@ _AMBIGUOUS = -1
 _NO_GENRES = ("", "(no genres listed)")  # the latter is how MovieLens spells it
 
 
+def _is_text(value: object) -> bool:
+    """Tell whether something is a text that can be written: without halves of characters, which JSON may have."""
+    return isinstance(value, str) and (value.isascii() or value.encode(errors="ignore").decode() == value)
+
+
 class GenreTable(NamedTuple):
     """The genres of a catalogue, numbered.
 
@@ -64,7 +69,7 @@ class Items:
         if not len(ids) == len(titles) == len(genres):
             raise InvalidArgument(f"{len(ids)} items, {len(titles)} titles, {len(genres)} genres: counts must agree")
         for what, texts in (("title", titles), ("genres", genres)):
-            odd = next((place for place, text in enumerate(texts) if not isinstance(text, str)), None)
+            odd = next((place for place, text in enumerate(texts) if not _is_text(text)), None)
             if odd is not None:
                 raise InvalidArgument(f"item {ids[odd]!r} has the {what} {texts[odd]!r}: give a text, or '' for none")
         if (twice := ids.first_repeated()) is not None:
