@@ -21,7 +21,6 @@ from dpmf.federated.certified.user import User
 from dpmf.federated.wire.channels import Channel, KeyPair
 from dpmf.federated.wire.masks import mask_elements, new_seed
 from dpmf.methods import EASE, Joint
-from dpmf.methods.als.traits import N_LEANINGS
 from dpmf.methods.certified.conversation import StageLost
 from dpmf.methods.certified.method import CertifiedMethod
 from dpmf.methods.joint.defaults import MOST_GIVEN
@@ -207,5 +206,5 @@ def test_factors_that_the_ranking_gives_have_a_width_that_was_agreed_upon() -> N
     agreement = agreement_of("joint-given")
     (biases,) = {agreement.told(number) for number, one in enumerate(agreement.rounds) if "item biases" in one.releases}
     (factors,) = (one for one in biases if one.name == "V")
-    assert factors.shape == (N_ITEMS, MOST_GIVEN + N_LEANINGS)
+    assert factors.shape == (N_ITEMS, MOST_GIVEN)
     assert not any("item factors" in one.releases for one in agreement.rounds)

@@ -141,8 +141,7 @@ def test_what_passed_is_counted(ratings: Ratings) -> None:
     assert traffic.up.count == ratings.n_users * len(sizes) == traffic.client_seconds.count
     listed = 4 + 4 * ratings.n_users
     assert traffic.from_third_party.total == sum(size + overhead + listed for size in sizes)
-    # Ridges, the length of first guesses, the size of traits; biases, three factors and two leanings.
-    fit = 32 + 4 * ratings.n_items * (4 + 2)
+    fit = 32 + 4 * ratings.n_items * 4  # ridges, the length of first guesses, the size of traits; biases and factors
     assert traffic.down.most == overhead + 16 + 32 + 8 * ratings.n_items + fit
     assert traffic.to_json()["bytes_up"] == traffic.up.mean
     assert "third party" in outcome.against_third_party

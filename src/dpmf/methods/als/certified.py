@@ -145,7 +145,7 @@ class PublicALS:
     @property
     def script(self) -> ALSScript:
         """What may be asked, where people answer for themselves."""
-        return ALSScript(self.plan, self.scale, self._traits.columns, N_LEANINGS * self.with_traits)
+        return ALSScript(self.plan, self.scale, self._traits.columns)
 
     def converse(self, stage: Stage) -> Conversation:
         """Yield the questions of a stage, and make public state of the noisy answers."""
@@ -159,25 +159,24 @@ class PublicALS:
 
     def _fit(self, V: Floats, penalty: float, length: float = 0.0) -> RidgeFit:
         ridges = self._bias_penalty, self._penalty(penalty)
-        leanings = self._leanings(ridges[1], N_LEANINGS * (self.with_traits and self.plan.crowd is not None))
-        c, reached, known = (within_reach(one, self.unit) for one in (self.c, V, leanings))
+        c, reached, known = (within_reach(one, self.unit) for one in (self.c, V, self._leanings(ridges[1])))
         size = self._trait_size(ridges[1])
         return RidgeFit.beside(self.mean, c, (reached, known), ridges, length, self._traits.used, size)
 
-    def _leanings(self, penalty: float, least: int = 0) -> Floats:
-        """Return how popular and how well liked items are, in the size that this penalty is for.
-
-        As long as it is not known how items are rated, there are no leanings, or the least number of columns of 0.
-        """
+    def _leanings(self, penalty: float) -> Floats:
+        """Return how popular and how well liked items are, in the size that this penalty is for."""
         if not self._n_leanings:
-            return np.zeros((self.plan.n_items, least), np.float32)
+            return np.zeros((self.plan.n_items, 0), np.float32)
         found = leanings_of(self.totals, self._totals_noise, self.c, self.unit)
         return np.asarray(found * np.float32(size_of(penalty / self.error**2) * self.unit))
 
     @property
     def _n_leanings(self) -> int:
+        """How many there are: none until it is known how items are rated, nor where people would be told of them."""
+        if not self.with_traits or self.plan.crowd is not None:
+            return 0
         earlier = self._before is not None and self._before.with_ratings.any()
-        return N_LEANINGS * bool(self.with_traits and (earlier or (self._rated & self._popular).any()))
+        return N_LEANINGS * bool(earlier or (self._rated & self._popular).any())
 
     @property
     def _popular(self) -> NDArray[np.bool_]:

@@ -214,13 +214,11 @@ class ALSScript(Script):
         plan: what they release.
         scale: of ratings.
         traits: public traits of the items, shape (n_items, C); see `dpmf.ratings.features.traits_of`.
-        n_leanings: how many factors are how popular and well liked items are, which is known once it is released.
     """
 
     plan: ALSPlan
     scale: Scale
     traits: Floats
-    n_leanings: int
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -244,7 +242,7 @@ class ALSScript(Script):
             K = 0 if K else self.plan.given
         length = Told("length", "<f8", (1,), least=0.0)
         unit = unit_of(self.scale)
-        items = numbers("c", (n_items,), unit), numbers("V", (n_items, K + self.n_leanings), unit)
+        items = numbers("c", (n_items,), unit), numbers("V", (n_items, K), unit)
         size = (Told("trait size", "<f8", (1,), least=0.0),) if self.traits.shape[1] else ()
         return weights, penalties("ridges", 2, unit), length, *size, *items
 
@@ -260,8 +258,7 @@ class ALSScript(Script):
             return Counts(what, weights)
         ridge_b, ridge_u = told["ridges"].tolist()
         size = number(told, "trait size") if self.traits.shape[1] else 0.0
-        n_asked = told["V"].shape[1] - self.n_leanings
-        V = told["V"][:, :n_asked], told["V"][:, n_asked:]
+        V = told["V"], told["V"][:, :0]  # leanings would have to be told as well, and make questions longer
         length = number(told, "length")
         fit = RidgeFit.beside(self.scale.middle, told["c"], V, (ridge_b, ridge_u), length, self.traits, size)
         if what == MOMENTS:
@@ -282,7 +279,7 @@ class ALSScript(Script):
         fit = last.fit
         ridges, length = np.array([fit.ridge_b, fit.ridge_u]), np.array([fit.length])
         size = {"trait size": np.array([fit.trait_size])} if self.traits.shape[1] else {}
-        V = np.ascontiguousarray(fit.V[:, : fit.n_factors - fit.n_traits])
+        V = np.ascontiguousarray(fit.V[:, : fit.n_asked])
         return {"weights": last.weights, "ridges": ridges, "length": length, **size, "c": fit.c, "V": V}
 
     def constants(self) -> dict[str, Any]:
@@ -293,8 +290,6 @@ class ALSScript(Script):
             "height": self._height(FACTORS),
             "mean": self.scale.middle,
         }
-        if self.n_leanings:
-            agreed["leanings"] = self.n_leanings
         if self.traits.shape[1]:
             agreed["traits"] = base64.b64encode(self.traits.astype("<f4").tobytes()).decode()
         return agreed

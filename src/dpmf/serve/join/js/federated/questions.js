@@ -73,7 +73,7 @@ function weighed({ nItems }, { weights }) {
 }
 
 function residuals({ constants, nItems }, shapes, alone) {
-  const K = factorsOf(constants, shapes, nItems);
+  const K = factorsOf(shapes, nItems);
   const traits = traitsOf(constants, shapes, nItems);
   const { clip, radius } = numbersOf(constants, ["clip", "radius", "mean"]);
   const height = alone ? 1 : numbersOf(constants, ["height"]).height;
@@ -86,7 +86,7 @@ function residuals({ constants, nItems }, shapes, alone) {
 }
 
 function momentsOf({ constants, nItems, perItem }, shapes) {
-  const K = factorsOf(constants, shapes, nItems);
+  const K = factorsOf(shapes, nItems);
   const traits = traitsOf(constants, shapes, nItems);
   const { radius } = numbersOf(constants, ["radius", "mean"]);
   const size = (K * (K + 1)) / 2;
@@ -101,13 +101,11 @@ function momentsOf({ constants, nItems, perItem }, shapes) {
   };
 }
 
-/** Return how many factors people are asked about: those that are told, but for how popular and how well liked items are. */
-function factorsOf({ leanings = 0 }, { V, c, weights, ridges, length }, nItems) {
+function factorsOf({ V, c, weights, ridges, length }, nItems) {
   const sizes = [V?.[0], c?.[0], weights?.[0]];
   const isWhole = sizes.every((size) => size === nItems) && ridges?.[0] === 2 && length?.[0] === 1 && V.length === 2;
   if (!isWhole) throw new Refused("a question comes with other arrays than it needs");
-  if (![0, 2].includes(leanings) || V[1] < leanings) throw new Refused("the agreement has leanings that no method has");
-  return V[1] - leanings;
+  return V[1];
 }
 
 /** Return the public traits of the items that tastes are fitted to beside factors, one after the other; none if there are none. */
@@ -119,18 +117,17 @@ function traitsOf({ traits = "" }, shapes, nItems) {
   return Float32Array.from({ length: bytes.length / 4 }, (_, place) => view.getFloat32(4 * place, true));
 }
 
-/** Return what people fit to: factors that are asked about, leanings, and traits of the size that was told. */
-function fitOf({ mean, leanings = 0 }, { weights, ridges, length, c, V, "trait size": size = [0] }, traits) {
-  const nTold = V.length / c.length;
-  const nAsked = nTold - leanings;
+/** Return what people fit to: traits of the size that was told stand behind the factors that are asked about. */
+function fitOf({ mean }, { weights, ridges, length, c, V, "trait size": size = [0] }, traits) {
+  const nAsked = V.length / c.length;
   const fit = { mean, weights, c, ridgeB: ridges[0], ridgeU: ridges[1], length: length[0], nAsked };
   if (!traits.length || !(size[0] > 0)) return { ...fit, V };
   const [nTraits, by] = [traits.length / c.length, Math.fround(size[0])];
   const together = new Float32Array(V.length + traits.length);
   for (let j = 0; j < c.length; j++) {
-    const row = together.subarray(j * (nTold + nTraits), (j + 1) * (nTold + nTraits));
-    row.set(V.subarray(j * nTold, (j + 1) * nTold));
-    for (let k = 0; k < nTraits; k++) row[nTold + k] = traits[j * nTraits + k] * by;
+    const row = together.subarray(j * (nAsked + nTraits), (j + 1) * (nAsked + nTraits));
+    row.set(V.subarray(j * nAsked, (j + 1) * nAsked));
+    for (let k = 0; k < nTraits; k++) row[nAsked + k] = traits[j * nTraits + k] * by;
   }
   return { ...fit, V: together };
 }
