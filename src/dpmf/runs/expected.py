@@ -4,7 +4,7 @@ Measured on MovieLens 100K, Anime and synthetic ratings, with nothing looked at 
 docs/choosing.md; made by `python benchmarks/expected.py references`.
 
 >>> expected_of(6000.0, genres=True)
-Expected(least=0.871, most=0.934, references=('synthetic ratings of 6,000 people at epsilon 1', \
+Expected(least=0.869, most=0.934, references=('synthetic ratings of 6,000 people at epsilon 1', \
 'synthetic ratings of 1,000 people at epsilon 5', 'MovieLens 100K at epsilon 5'))
 """
 
