@@ -4,7 +4,7 @@ Nobody else has to be trusted with the bound, the noise or the budget: whatever 
 every round of the agreement once at most, with the noise that the agreement requires for what was asked. With a ledger
 of their own, the same holds of everything that they ever agree to: see `dpmf.federated.certified.account`.
 
-Where a server was killed in a round, and asks again in a new session, the same answer is masked and sealed anew: it is
+Where a server was killed in a round, and asks again in a new session, the same answer is masked and sealed again: it is
 computed once, its noise is drawn once, and one total of a round leaves the third party at most.
 
 >>> from dpmf.federated.wire.channels import KeyPair

@@ -3,7 +3,7 @@
 It knows neither network nor clock. The ledger has the agreement, with all that it may cost, before the first message is
 sent, and every round before its answer is; so a device that crashed, or whose state was copied, answers nothing twice.
 A server that crashed may ask for a round again that it had not closed: it gets the answer that was made, masked and
-sealed anew, from memory alone.
+sealed again, from memory alone.
 """
 
 from __future__ import annotations

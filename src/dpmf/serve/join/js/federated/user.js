@@ -1,6 +1,6 @@
 // A participant's side: ratings stay here, and what leaves is bounded, noisy and masked. As dpmf.federated.certified.user:
 // whatever the recommender asks, every round of the agreement is answered once at most, with the noise that it requires.
-// A server that was killed in a round asks again in another session: the same answer is masked and sealed anew.
+// A server that was killed in a round asks again in another session: the same answer is masked and sealed again.
 
 import { makeKeys, openChannel } from "./channel.js";
 import { maskStream } from "./masks.js";
